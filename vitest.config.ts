@@ -1,0 +1,10 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    exclude: ['test/bench/**', 'test/corpus/**', 'node_modules/**'],
+    testTimeout: 60_000,
+    coverage: { provider: 'v8', include: ['src/**/*.ts', 'jobs/**/*.ts'], reporter: ['text-summary'] },
+  },
+})
