@@ -1,0 +1,33 @@
+import type { BackupRecord } from './backup.js'
+import type { Checkpoint, History } from './history.js'
+
+/** What a path was at a checkpoint. `unknown` is never acted on: nobody guesses. */
+export type Resolution =
+  | { readonly state: 'absent'; readonly record: BackupRecord }
+  | { readonly state: 'backup'; readonly name: string; readonly record: BackupRecord }
+  | { readonly state: 'unknown'; readonly reason: string }
+
+/**
+ * What every path tracked anywhere in the session was at `checkpoint`: its own record, else the path's first record,
+ * else left out (formats/claude-code section 4, rule 1).
+ */
+export function resolve(history: History, checkpoint: Checkpoint): Map<string, Resolution> {
+  const resolved = new Map<string, Resolution>()
+  for (const path of history.tracked) {
+    const record = checkpoint.files.get(path) ?? history.originals.get(path)
+    if (record !== undefined) resolved.set(path, resolution(record))
+  }
+  return resolved
+}
+
+function resolution(record: BackupRecord): Resolution {
+  if (record.unusable !== undefined) return { state: 'unknown', reason: record.unusable }
+  if (record.name === null) return { state: 'absent', record }
+  return { state: 'backup', name: record.name, record }
+}
+
+/** The checkpoint with this id, or the only one whose id begins with it; `undefined` when none or several do. */
+export function findCheckpoint(history: History, idOrPrefix: string): Checkpoint | undefined {
+  const matches = history.checkpoints.filter((checkpoint) => checkpoint.id.startsWith(idOrPrefix))
+  return matches.find((checkpoint) => checkpoint.id === idOrPrefix) ?? (matches.length === 1 ? matches[0] : undefined)
+}
