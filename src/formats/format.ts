@@ -1,0 +1,169 @@
+import type { CheckpointTree } from '../model/branches.js'
+import type { EditEvidence } from '../model/evidence.js'
+import type { Finding } from '../model/finding.js'
+import type { RetentionLayer } from '../model/retention.js'
+import type { FormatId, Member, Message, SessionReading, SessionRef } from '../model/session.js'
+import type { Conversations } from './conversation.js'
+
+/** Every session of a store by its names, with what was found out of place on the way. */
+export interface Inventory {
+  readonly sessions: readonly SessionRef[]
+  readonly findings: readonly Finding[]
+  /** Number of names of no known shape; when there are only such, nothing was recognised (R18). */
+  readonly unrecognised: number
+}
+
+export interface ReadOptions {
+  /** Milliseconds since 1970; later timestamps are in the future. */
+  readonly now: number
+  /** Also read what proves the content of backups (`SessionReading.evidence`). */
+  readonly evidence?: boolean
+}
+
+/** The two texts that the result of an editing tool holds; `null` before means that the file was created. */
+export interface EditTexts {
+  readonly path: string
+  readonly before: string | null
+  readonly after: string | undefined
+}
+
+/** What the agent's registry of running processes says. */
+export interface LiveRegistry {
+  readonly live: readonly LiveSession[]
+  readonly findings: readonly Finding[]
+  /** False when a session may run that is not in `live`: then only a quiet period protects it. */
+  readonly complete: boolean
+}
+
+/** A switch that decides whether the agent makes checkpoints, where it is set, and what that does. */
+export interface Gate {
+  readonly gate: string
+  /** As found, as JSON text; `undefined` when it is set nowhere. */
+  readonly value: string | undefined
+  /** `environment`, or the settings file; `undefined` when it is set nowhere. */
+  readonly from: string | undefined
+  readonly effect: string
+  /** True when the gate, as set, stops checkpoints of interactive sessions. */
+  readonly stops: boolean
+}
+
+/** A session that a running process has open. */
+export interface LiveSession {
+  readonly session: string
+  readonly pid: number
+  /** The registry file that says so, relative to the root. */
+  readonly registry: string
+}
+
+/** What a format needs to know of this machine; everything of it is passed in. */
+export interface Machine {
+  /** Start time of a process in clock ticks since boot, `undefined` when there is no such process or no way to know. */
+  processStart(pid: number): string | undefined
+  processExists(pid: number): boolean
+  /** Machine id and pid namespace as the agent writes them, `undefined` when unknown. */
+  readonly pidDomain: string | undefined
+}
+
+/** What of a session is the agent's own, path by path, and what lies among it that is not. */
+export interface SessionContents {
+  /** Everything that goes with the session: whole folders where nothing else lies in them, else single files. */
+  readonly own: readonly Member[]
+  /** Paths that the agent does not make; they and the folders above them stay (R14). */
+  readonly foreign: readonly string[]
+  /** Paths that could not be looked at, with the system error code. */
+  readonly unreadable: readonly { readonly path: string; readonly code: string }[]
+  /** Folders that go when nothing is left in them. */
+  readonly emptied: readonly string[]
+  /** Newest modification time of its companion files and leftovers, and of its backups; milliseconds since 1970. */
+  readonly companion?: number
+  readonly backup?: number
+  /** Why there may be more of the session than can be seen: then it is left alone. */
+  readonly doubt?: string
+}
+
+/** What the first lines of a session say: cheap to read however long it is. */
+export interface SessionHead {
+  /** Folders its transcripts were started in; of a session without one, those of its subagents. */
+  readonly folders: readonly string[]
+  /** Milliseconds since 1970. */
+  readonly firstRecorded?: number
+}
+
+/** A file of the agent that holds state of all projects, and what in it belongs to some of them. */
+export interface SharedUse {
+  /** Relative to the root. */
+  readonly path: string
+  /** The path is a single name in the folder that holds the root. */
+  readonly beside?: true
+  /** What was found, in words: lines, or keys. */
+  readonly what: 'line' | 'key'
+  readonly count: number
+  readonly keys: readonly string[]
+  /** The agent only ever appends to it. */
+  readonly appendOnly: boolean
+  /** Why it must not be rewritten, if so. */
+  readonly refusal?: string
+  /** The bytes it would have without what was found; absent with a refusal. */
+  readonly rest?: Buffer
+  /** Stamp of the file that `rest` was made from. */
+  readonly size: number
+  readonly mtimeNs: string
+}
+
+/** One store of one agent. Rules of the format live behind this and nowhere else. */
+export interface Store {
+  readonly format: FormatId
+  /** Real path of the root, free of symbolic links. */
+  readonly root: string
+  /** Our own folder beside or in the store. */
+  readonly sidecar: string
+  /** Checkpoints that the agent itself keeps. */
+  readonly cap: number
+  /** Whether the agent is known never to open an existing backup for writing, so that hard links are safe. */
+  readonly linksAreSafe: boolean
+  /** Newest version of the agent that this version of ours was tested with. */
+  readonly testedClient: string
+  inventory(): Inventory
+  read(session: SessionRef, options: ReadOptions): SessionReading
+  /** The texts of one edit, read again from its line; `undefined` when they are no longer there. */
+  editTexts(session: SessionRef, edit: EditEvidence): EditTexts | undefined
+  /** The user messages of a session in the order of the transcript, with the branch that is active. */
+  messages(session: SessionRef): Message[]
+  /** Sessions that a running process has open; `now` in milliseconds since 1970. */
+  live(machine: Machine, now: number): LiveRegistry
+  /** Findings about files of the agent that belong to no session. */
+  globals(): Finding[]
+  /** Every settings file that can set the retention period, for the whole store or for one project. */
+  retention(project?: string): RetentionLayer[]
+  /** The switches of checkpointing, for the whole store or for one project. */
+  gates(project?: string): Gate[]
+  /** Relative path of the folder that holds the backups of a session. */
+  backupFolder(session: string): string
+  /** What removing a session would take; without it, its members as they are. */
+  contents?(session: SessionRef): SessionContents
+  head?(session: SessionRef): SessionHead
+  /** How the checkpoints of a session hang together, from the messages they belong to. */
+  branches?(session: SessionRef, checkpoints: ReadonlySet<string>): CheckpointTree
+  /** Files that hold state of all projects, and what in them belongs to the projects for which `matches` is true. */
+  shared?(matches: (project: string) => boolean): SharedUse[]
+  /** Files of a project folder that belong to no single session: user data, and what is the agent's own. */
+  projectFiles?(folder: string): { readonly memory: readonly Member[]; readonly caches: readonly Member[] }
+  /** Where conversations can be written: forks, mended transcripts. Absent where the rules are not known. */
+  readonly conversations?: Conversations
+}
+
+/** What a format needs to know of the environment to find its stores. */
+export interface Surroundings {
+  readonly home: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly platform: NodeJS.Platform
+}
+
+export interface Format {
+  readonly id: FormatId
+  /** Places where this agent keeps its store on this machine, in order of preference; they need not exist. */
+  places(around: Surroundings): string[]
+  /** True when the folder has the marks of a store of this format. */
+  detect(root: string): boolean
+  open(root: string, around: Surroundings): Store
+}

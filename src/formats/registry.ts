@@ -1,0 +1,5 @@
+import { claudeCode } from './claude-code/index.js'
+import type { Format } from './format.js'
+
+/** Every format, in the order in which stores are looked for. */
+export const formats: readonly Format[] = [claudeCode]
