@@ -1,0 +1,139 @@
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Store } from '../../formats/format.js'
+import { stampOf, type ProbedFolder } from '../../fs/probe.js'
+import { proofsOf } from '../../model/evidence.js'
+import { systemErrorCode } from '../../model/errors.js'
+import type { Finding, Place } from '../../model/finding.js'
+import { isBackupName } from '../../model/names.js'
+import { membersOf, type SessionReading, type SessionRef } from '../../model/session.js'
+import type { Seal, SessionSeals } from '../seals.js'
+import type { SessionFacts, Step } from './facts.js'
+import { checkAges, checkCheckpoints } from './steps/caps.js'
+import { checkLossy, checkSeals, checkVersions } from './steps/content.js'
+import type { ForkComparison } from './steps/forks.js'
+import { checkNames } from './steps/names.js'
+import { checkProofs } from './steps/proof.js'
+import { checkPathHashes, checkReferences, checkUnreferenced } from './steps/references.js'
+
+/** The steps that need no more than names and records, from cheap to dear (design section 6). */
+const cheapSteps: readonly Step[] = [
+  checkNames,
+  (facts) => [...facts.reading.findings],
+  checkReferences,
+  checkUnreferenced,
+  checkPathHashes,
+  checkCheckpoints,
+  checkAges,
+]
+
+const contentSteps: readonly Step[] = [checkSeals, checkLossy, checkVersions]
+
+/** What checking a session yields. */
+export interface SessionCheck {
+  readonly facts: SessionFacts
+  readonly reading: SessionReading
+  readonly findings: readonly Finding[]
+  readonly proven: ReadonlySet<string>
+}
+
+/** Runs every step on a session whose transcripts were read and whose backup folder was probed. */
+export function checkSession(
+  store: Store,
+  ref: SessionRef,
+  reading: SessionReading,
+  folder: ProbedFolder | undefined,
+  seals: SessionSeals | undefined,
+  forks: ForkComparison | undefined,
+): SessionCheck {
+  const { evidence } = reading
+  const facts: SessionFacts = {
+    store,
+    ref,
+    reading,
+    folder,
+    entries: new Map(folder?.entries.map((entry) => [entry.name, entry])),
+    seals,
+    proofs: evidence === undefined || evidence.edits.length === 0 ? [] : proofsOf(reading.history, evidence.edits, evidence.makers, reading.project),
+  }
+  const findings = [...cheapSteps, ...contentSteps].flatMap((step) => step(facts))
+  const proof = checkProofs(facts)
+  const known = new Set(findings.filter(({ id }) => id === 'changed-after-seal').map(({ place }) => place?.path))
+  // A backup that its seal already convicts is reported once.
+  findings.push(...proof.findings.filter(({ place }) => !known.has(place?.path)))
+  if (forks !== undefined) findings.push(...forks.check(facts, suspectsOf(findings), proof.proven))
+  return { facts, reading, findings, proven: proof.proven }
+}
+
+/** Names of backups that a finding already speaks against. */
+export function suspectsOf(findings: readonly Finding[]): Set<string> {
+  const suspects = new Set<string>()
+  for (const { id, place } of findings) {
+    if (id !== 'changed-after-seal' && id !== 'contradicts-transcript' && id !== 'fork-differs') continue
+    suspects.add(backupOf(place))
+  }
+  return suspects
+}
+
+/** Stamps of the transcripts of a session: equal stamps mean that nothing was written. */
+export function transcriptStamps(store: Store, ref: SessionRef): string {
+  return membersOf(ref, 'transcript')
+    .map(({ path }) => {
+      try {
+        return stampOf(lstatSync(join(store.root, path)))
+      } catch (error) {
+        return systemErrorCode(error) ?? 'UNKNOWN'
+      }
+    })
+    .join(' ')
+}
+
+/** True when the folder holds exactly the sealed backups, none of them written to since. */
+export function isUnchanged(folder: ProbedFolder | undefined, sealed: ReadonlyMap<string, Seal>): boolean {
+  const entries = folder?.entries ?? []
+  return (
+    folder?.error === undefined &&
+    entries.length === sealed.size &&
+    entries.every((entry) => entry.error === undefined && entry.node === 'file' && sealed.get(entry.name)?.stamp === entry.stamp)
+  )
+}
+
+/** Milliseconds for which a backup of a live session may still be in the making. */
+const young = 60_000
+
+/**
+ * The seals after a check: new digests are sealed at first sight, a digest that agrees renews its stamp, and what a
+ * finding speaks against keeps the seal it has, or none. Backups of a live session wait until they are a minute old.
+ */
+export function renewedSeals(
+  before: SessionSeals | undefined,
+  folder: ProbedFolder | undefined,
+  findings: readonly Finding[],
+  live: boolean,
+  now: number,
+): Map<string, Seal> {
+  const seals = new Map(before?.backups)
+  const suspects = suspectsOf(findings)
+  forgetPruned(seals, folder, findings)
+  for (const { name, node, digest, stamp, mtimeMs } of folder?.entries ?? []) {
+    // Foreign files belong to somebody else, who may change them (R14).
+    if (node !== 'file' || digest === undefined || !isBackupName(name) || suspects.has(name)) continue
+    const seal = seals.get(name)
+    if (seal === undefined ? live && now - mtimeMs < young : seal.sha256 !== digest) continue
+    seals.set(name, { sha256: digest, stamp })
+  }
+  return seals
+}
+
+/** Lets go of backups that the agent removed; what is missing keeps its seal, which can prove a rebuilt one. */
+function forgetPruned(seals: Map<string, Seal>, folder: ProbedFolder | undefined, findings: readonly Finding[]): void {
+  if (folder === undefined || folder.error !== undefined) return
+  const kept = new Set(folder.entries.map((entry) => entry.name))
+  for (const { id, place } of findings) if (id === 'missing-backup') kept.add(backupOf(place))
+  for (const name of seals.keys()) if (!kept.has(name)) seals.delete(name)
+}
+
+/** The backup that a finding speaks of. */
+function backupOf(place: Place | undefined): string {
+  return place?.path.split('/').at(-1) ?? ''
+}
