@@ -1,0 +1,181 @@
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Store } from '../formats/format.js'
+import { probeFolder, type ProbedFolder } from '../fs/probe.js'
+import { keptCheckpoints, removableBackups } from '../model/cap-plan.js'
+import { NoMatchError, NoStoreError, UsageError } from '../model/errors.js'
+import { durationText } from '../model/expiry.js'
+import type { Finding } from '../model/finding.js'
+import type { History, Reference } from '../model/history.js'
+import { isBackupName, parseBackupName } from '../model/names.js'
+import { isSameProject } from '../model/project-path.js'
+import type { ErrorItem, KeptItem } from '../model/report.js'
+import { isConversation, membersOf, type Member, type SessionReading, type SessionRef } from '../model/session.js'
+import type { PlannedItem, RemoveAction } from '../plan/action.js'
+import { FreedBytes } from '../plan/planned-item.js'
+import type { PlanContext } from './expire/options.js'
+import { liveSessions } from './removal/live.js'
+import { planFor, type Removal } from './removal/removal.js'
+import { selectSessions } from './select.js'
+import { asErrors, doubtAbout, freedBy, itemsOf, lookAt, newestTranscript } from './session-size.js'
+
+export interface CapOptions {
+  /** Checkpoints to keep on every branch; without it as many as the agent keeps. */
+  readonly max?: number
+  /** Session ids or unique prefixes; none means all. */
+  readonly sessions?: readonly string[]
+  /** Only sessions that were started in this folder. */
+  readonly project?: string
+  /** A session that changed within so many milliseconds is left alone. */
+  readonly quietPeriodMs: number
+  /** Sessions that must stay as they are, with the reason. */
+  readonly protectedSessions?: ReadonlyMap<string, string>
+  /** Backups of a session that something else of ours still needs, by name. */
+  readonly spared?: (session: string) => ReadonlySet<string>
+}
+
+/** Less than this many bytes of transcript cannot hold a checkpoint. */
+const leastCheckpointBytes = 64
+
+/**
+ * Plans the removal of backups that no checkpoint needs which is among the newest `max` of its session or of a branch that
+ * can still be reached. Transcripts are not rewritten, version 1 stays, and a session that is live, was changed within the
+ * quiet period or is damaged is left alone. Reads only.
+ * @throws UsageError for a cap below 1; NoMatchError when nothing is what was named; NoStoreError when nothing is recognised
+ */
+export function planCap(store: Store, options: CapOptions, context: PlanContext): Removal {
+  const max = options.max ?? store.cap
+  if (!Number.isSafeInteger(max) || max < 1) throw new UsageError(`a cap of ${String(max)} keeps nothing; the smallest is 1`)
+  const inventory = store.inventory()
+  if (inventory.sessions.length === 0 && inventory.unrecognised > 0) {
+    throw new NoStoreError(`nothing in ${store.root} is recognised, and it is not empty`, { hint: 'check --root; nothing was removed' })
+  }
+  const planner = new CapPlanner(store, options, context, max)
+  const selected = selectSessions(inventory.sessions, options.sessions).filter(isConversation)
+  for (const session of selected) planner.session(session)
+  if (options.project !== undefined && planner.matched === 0) {
+    throw new NoMatchError(`no session was started in ${options.project}`, { hint: 'rewind-admin list' })
+  }
+  return planner.finish(inventory.sessions.filter(isConversation).length)
+}
+
+class CapPlanner {
+  readonly #store: Store
+  readonly #options: CapOptions
+  readonly #context: PlanContext
+  readonly #max: number
+  readonly #live: ReadonlyMap<string, string>
+  readonly #freed = new FreedBytes()
+  readonly #actions: RemoveAction[] = []
+  readonly #kept: KeptItem[] = []
+  readonly #findings: Finding[] = []
+  readonly #errors: ErrorItem[] = []
+  #overCap = 0
+  #backups = 0
+  matched = 0
+
+  constructor(store: Store, options: CapOptions, context: PlanContext, max: number) {
+    this.#store = store
+    this.#options = options
+    this.#context = context
+    this.#max = max
+    this.#live = liveSessions(store.live(context.machine, context.now))
+  }
+
+  session(ref: SessionRef): void {
+    if (this.#options.project !== undefined && !this.#isInProject(ref, this.#options.project)) return
+    this.matched += 1
+    if (membersOf(ref, 'backups').length === 0 || transcriptBytes(this.#store.root, ref) < this.#max * leastCheckpointBytes) return
+    // Looked at before it is read: what is appended meanwhile shows when the plan is applied.
+    const transcripts = lookAt(this.#store, membersOf(ref, 'transcript'))
+    if ('error' in transcripts) {
+      this.#errors.push(...asErrors(transcripts.error))
+      return
+    }
+    const folder = this.#folderWorthReading(ref)
+    if (folder === undefined) return
+    const reading = this.#store.read(ref, { now: this.#context.now })
+    const candidates = this.#onDisk(reading.history, folder, new Set())
+    if (candidates.length === 0) return
+    this.#overCap += 1
+    const reason = this.#reasonToKeep(ref, reading, folder)
+    if (reason !== undefined) {
+      this.#kept.push({ session: ref.id, reason: `over the cap of ${String(this.#max)}, but left alone: ${reason}` })
+      return
+    }
+    this.#plan(ref, reading, folder, itemsOf(transcripts.planned))
+  }
+
+  finish(storeSessions: number): Removal {
+    const plan = planFor(this.#store, 'cap', this.#context.now, { storeSessions, actions: this.#actions, kept: this.#kept })
+    const summary = { sessions: this.matched, max: this.#max, overCap: this.#overCap, backups: this.#backups }
+    return { plan, findings: this.#findings, errors: this.#errors, summary, firstActivity: new Map() }
+  }
+
+  #isInProject(ref: SessionRef, project: string): boolean {
+    return (this.#store.head?.(ref).folders ?? []).some((folder) => isSameProject(folder, project))
+  }
+
+  /** Looks at names only: where all backups are of version 1 there is nothing to drop. */
+  #folderWorthReading(ref: SessionRef): ProbedFolder | undefined {
+    const folder = probeFolder({ path: join(this.#store.root, this.#store.backupFolder(ref.id)), digest: 'none' })
+    if (folder.error !== undefined) {
+      const path = this.#store.backupFolder(ref.id)
+      this.#errors.push({ code: folder.error, path, message: `${path} cannot be looked at (${folder.error}); session ${ref.id} was left alone` })
+      return undefined
+    }
+    return folder.entries.some((entry) => (parseBackupName(entry.name)?.version ?? 1) > 1) ? folder : undefined
+  }
+
+  /** What would go by the branches that are known, as far as it is there and a plain file. */
+  #onDisk(history: History, folder: ProbedFolder, spared: ReadonlySet<string>, kept = keptCheckpoints(history, new Map(), this.#max)): Reference[] {
+    const there = new Set(folder.entries.filter((entry) => entry.node === 'file' && isBackupName(entry.name)).map((entry) => entry.name))
+    return removableBackups(history, kept).filter(({ name }) => there.has(name) && !spared.has(name))
+  }
+
+  #reasonToKeep(ref: SessionRef, reading: SessionReading, folder: ProbedFolder): string | undefined {
+    const { now } = this.#context
+    const { quietPeriodMs, protectedSessions } = this.#options
+    const said = this.#live.get(ref.id) ?? protectedSessions?.get(ref.id) ?? doubtAbout(reading)
+    if (said !== undefined) return said
+    if (reading.damaged) return 'its transcript is damaged, so what it refers to is not certain'
+    const written = Math.max(newestTranscript(this.#store.root, ref) ?? now, ...folder.entries.map((entry) => entry.mtimeMs))
+    const newest = Math.max(written, reading.lastRecorded ?? written)
+    return now - newest <= quietPeriodMs ? `it changed within the quiet period of ${durationText(quietPeriodMs)}` : undefined
+  }
+
+  #plan(ref: SessionRef, reading: SessionReading, folder: ProbedFolder, witnesses: readonly PlannedItem[]): void {
+    const { history } = reading
+    const tree = this.#store.branches?.(ref, new Set(history.checkpoints.map(({ id }) => id))) ?? new Map<string, string | undefined>()
+    const kept = keptCheckpoints(history, tree, this.#max)
+    const references = this.#onDisk(history, folder, this.#options.spared?.(ref.id) ?? new Set(), kept)
+    if (references.length === 0) return
+    const members = references.map(({ name }): Member => ({ kind: 'backups', path: `${this.#store.backupFolder(ref.id)}/${name}`, folder: false }))
+    const looked = lookAt(this.#store, members)
+    if ('error' in looked) {
+      this.#errors.push(...asErrors(looked.error))
+      return
+    }
+    const dropped = kept.filter((keep) => !keep).length
+    this.#backups += looked.planned.length
+    this.#actions.push({
+      kind: 'trash-backups',
+      session: ref.id,
+      ...(reading.project === undefined ? {} : { project: reading.project }),
+      reason: `${String(looked.planned.length)} backups that only ${String(dropped)} of ${String(kept.length)} checkpoints name, which are beyond the newest ${String(this.#max)} of every branch`,
+      bytes: freedBy(this.#freed, looked.planned),
+      items: itemsOf(looked.planned),
+      // A line that is appended meanwhile may name one of them again.
+      witnesses,
+    })
+  }
+}
+
+/** Sum of the sizes of the transcripts of a session in bytes; 0 when one cannot be looked at. */
+function transcriptBytes(root: string, ref: SessionRef): number {
+  try {
+    return membersOf(ref, 'transcript').reduce((sum, { path }) => sum + lstatSync(join(root, path)).size, 0)
+  } catch {
+    return 0
+  }
+}
