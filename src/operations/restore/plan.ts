@@ -1,0 +1,135 @@
+import { realpathSync } from 'node:fs'
+import { dirname, resolve as resolvePath } from 'node:path'
+import type { Store } from '../../formats/format.js'
+import { AnchoredFolder } from '../../fs/anchored-folder.js'
+import { inspectBackup } from '../../fs/content.js'
+import { joinSafe } from '../../fs/safe-path.js'
+import { FenceError, NoMatchError, systemErrorCode } from '../../model/errors.js'
+import type { Checkpoint } from '../../model/history.js'
+import { resolve } from '../../model/resolve.js'
+import { isChange, wantedPaths, type PlannedPath, type Wanted } from '../../model/restore-plan.js'
+import type { SessionReading } from '../../model/session.js'
+import { PathPlanner } from './path-planner.js'
+
+export type RewindScope = 'code' | 'conversation' | 'both'
+
+export interface RestoreOptions {
+  /** The user's home folder, absolute. */
+  readonly home: string
+  /** What a rewind covers; `conversation` touches no file. `code` unless told otherwise. */
+  readonly scope?: RewindScope
+  /** Only these files: absolute, relative to the session's start folder, or as recorded. */
+  readonly files?: readonly string[]
+  /** sha256 in hex that a backup had when it was sealed. */
+  readonly sealOf?: (backup: string) => string | undefined
+  /** Whether tracked paths have the shape of Windows. */
+  readonly windows?: boolean
+}
+
+/** What a restore would do, path by path, sorted by path. Nothing was written to make it. */
+export interface RestorePlan {
+  readonly session: string
+  readonly checkpoint: string
+  readonly scope: RewindScope
+  /** Real path of the folder that the bytes come from. */
+  readonly source: string
+  readonly items: readonly PlannedPath[]
+  /** Folders that are removed once they are empty, the deepest first: those that the rewind made which is undone. */
+  readonly emptied: readonly string[]
+}
+
+/**
+ * What a restore of the tracked files to a checkpoint would do (formats/claude-code section 4). Follows no link, opens
+ * plain files only, and of those only what must be compared.
+ * @throws NoMatchError when a file of `options.files` is not tracked in the session
+ * @throws FenceError when the backups lie behind a link
+ */
+export function planRestore(store: Store, reading: SessionReading, checkpoint: Checkpoint, options: RestoreOptions): RestorePlan {
+  const scope = options.scope ?? 'code'
+  const base = { session: reading.id, checkpoint: checkpoint.id, scope, source: sourceOf(store, reading.id), emptied: [] }
+  if (scope === 'conversation') return { ...base, items: [] }
+  const wanted = onlyFiles(wantedOf(reading, checkpoint, options), reading, options.files)
+  const backups = openBackups(base.source)
+  try {
+    const planner = plannerFor(store, reading, backups, options)
+    return { ...base, items: planner.planAll(wanted) }
+  } finally {
+    backups?.close()
+  }
+}
+
+/**
+ * Whether a restore to a checkpoint would change any file; stops at the first one that it would.
+ * @throws as `planRestore`
+ */
+export function hasAnyChanges(store: Store, reading: SessionReading, checkpoint: Checkpoint, options: RestoreOptions): boolean {
+  if (options.scope === 'conversation') return false
+  const wanted = onlyFiles(wantedOf(reading, checkpoint, options), reading, options.files)
+  const backups = openBackups(sourceOf(store, reading.id))
+  try {
+    const planner = plannerFor(store, reading, backups, options)
+    return wanted.some((each) => isChange(planner.plan(each).decision))
+  } finally {
+    backups?.close()
+  }
+}
+
+function plannerFor(store: Store, reading: SessionReading, backups: AnchoredFolder | undefined, options: RestoreOptions): PathPlanner {
+  return new PathPlanner({
+    start: reading.project,
+    home: options.home,
+    windows: options.windows ?? false,
+    fenced: fencedFolders(store, reading.id),
+    source: backups,
+    backupOf: ({ name }) => {
+      // A name comes out of a transcript: it must be the name of a file in the folder and nothing else.
+      if (/[/\\\0]/.test(name) || name === '.' || name === '..') return { kind: 'unreadable', reason: 'it is not a file name' }
+      return backups === undefined ? { kind: 'missing' } : inspectBackup(backups, name, options.sealOf?.(name))
+    },
+  })
+}
+
+function wantedOf(reading: SessionReading, checkpoint: Checkpoint, { windows }: RestoreOptions): Wanted[] {
+  return wantedPaths(resolve(reading.history, checkpoint), checkpoint.files, reading.project, windows)
+}
+
+function onlyFiles(wanted: readonly Wanted[], reading: SessionReading, files: readonly string[] | undefined): readonly Wanted[] {
+  if (files === undefined) return wanted
+  const chosen = new Set<Wanted>()
+  for (const file of files) {
+    const path = reading.project === undefined ? file : resolvePath(reading.project, file)
+    const found = wanted.find((each) => each.path === path || each.keys.includes(file))
+    if (found === undefined) {
+      throw new NoMatchError(`${file} is not tracked in session ${reading.id}`, { hint: `rewind-admin show ${reading.id}` })
+    }
+    chosen.add(found)
+  }
+  return wanted.filter((each) => chosen.has(each))
+}
+
+function sourceOf(store: Store, session: string): string {
+  return joinSafe(store.root, store.backupFolder(session))
+}
+
+/** Backups and our own state are never a target, whatever a transcript says. */
+function fencedFolders(store: Store, session: string): string[] {
+  return [dirname(sourceOf(store, session)), store.sidecar].flatMap((folder) => [folder, realOf(folder)])
+}
+
+function realOf(folder: string): string {
+  try {
+    return realpathSync.native(folder)
+  } catch {
+    return folder
+  }
+}
+
+function openBackups(folder: string): AnchoredFolder | undefined {
+  try {
+    return AnchoredFolder.open(folder)
+  } catch (error) {
+    if (error instanceof FenceError) throw error
+    if (systemErrorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
