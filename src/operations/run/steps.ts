@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto'
+import type { Store } from '../../formats/format.js'
+import { ExitCode } from '../../model/exit-code.js'
+import type { Finding } from '../../model/finding.js'
+import { isAtLeast } from '../../model/finding.js'
+import type { ErrorItem, Json, KeptItem, PlanItem } from '../../model/report.js'
+import type { LockOptions } from '../../fs/lock.js'
+import { isFinished, journalledRuns } from '../../plan/journal.js'
+import { recoverRuns } from '../../plan/recover.js'
+import { partRunId } from '../../plan/run-id.js'
+import { Sidecar } from '../../plan/sidecar.js'
+import { dueEntries, emptyTrash, listTrash } from '../../plan/trash.js'
+import type { Config } from '../../settings/config.js'
+import { planCap } from '../cap.js'
+import { planExpire } from '../expire.js'
+import { carryOut } from '../removal/carry-out.js'
+import { notLive } from '../removal/live.js'
+import { removalRows, type Removal } from '../removal/removal.js'
+import { sweepRedo } from '../restore/sweep-redo.js'
+import type { VerifyOptions } from '../verify/options.js'
+import { verify, type VerifyContext } from '../verify/verify.js'
+import type { StepName } from './job.js'
+
+/** What a job needs of the machine; everything is passed in. */
+export interface JobContext extends VerifyContext {
+  readonly apply: boolean
+  /** See `newRunId`. What a step removes waits in the trash under a part of it. */
+  readonly runId: string
+  readonly config: Config
+  readonly lock: Pick<LockOptions, 'pid' | 'host' | 'processes' | 'waitMs'>
+  /** Milliseconds since any fixed moment. */
+  monotonic(): number
+}
+
+/** What earlier steps of the job say to later ones about a store. */
+export interface StoreState {
+  /** Sessions that must be left alone, with the reason. */
+  readonly protectedSessions: Map<string, string>
+  /** Plans of this run that were carried out so far. */
+  parts: number
+  /** Why nothing may be removed from the store in this run. */
+  unsafe: string | undefined
+  /** Why no session may be removed: those that must be protected are not known. */
+  unverified: string | undefined
+}
+
+/** What is half done must be finished or rolled back before anything else is removed. */
+export const unfinished = 'left out, because an interrupted run could not be finished'
+
+/** What one step did, or would do. */
+export interface StepResult {
+  readonly summary: Readonly<Record<string, Json>>
+  readonly findings: readonly Finding[]
+  readonly plan: readonly PlanItem[]
+  readonly kept: readonly KeptItem[]
+  readonly errors: readonly ErrorItem[]
+  readonly exitCode: ExitCode
+}
+
+type Step = (store: Store, state: StoreState, context: JobContext) => Promise<StepResult>
+
+const nothing: StepResult = { summary: {}, findings: [], plan: [], kept: [], errors: [], exitCode: ExitCode.done }
+
+/** Every step by its name. Without `apply` a step only says what it would do. */
+export const steps: Readonly<Record<StepName, Step>> = {
+  'recover': recover,
+  'verify-quick': (store, state, context) => check(store, state, context, { quick: true, seal: context.apply }),
+  'verify': (store, state, context) => check(store, state, context, { seal: context.apply }),
+  'cap': cap,
+  'expire': expire,
+  'empty-trash': empty,
+}
+
+/** Completes or rolls back what interrupted runs left. */
+async function recover(store: Store, state: StoreState, context: JobContext): Promise<StepResult> {
+  const sidecar = new Sidecar(store)
+  const open = sidecar.exists() ? journalledRuns(sidecar).filter((run) => !isFinished(sidecar, run)) : []
+  if (!context.apply) return { ...nothing, summary: { unfinished: open.length } }
+  const runs = await recoverRuns(store, { now: context.now, stillAllowed: notLive(store, context.machine, context.now) })
+  const errors = runs.flatMap((run) => run.errors)
+  if (errors.length > 0) state.unsafe = unfinished
+  const count = (of: (run: (typeof runs)[number]) => readonly string[]): number => runs.reduce((sum, run) => sum + of(run).length, 0)
+  return {
+    ...nothing,
+    summary: { unfinished: open.length, completed: count((run) => run.completed), rolledBack: count((run) => run.rolledBack) },
+    errors,
+    exitCode: errors.length > 0 ? ExitCode.partial : ExitCode.done,
+  }
+}
+
+/** Verifies, and protects every session with an error from the steps that remove. */
+async function check(store: Store, state: StoreState, context: JobContext, options: VerifyOptions): Promise<StepResult> {
+  const report = await verify([store], options, context)
+  for (const { session, severity, id } of report.findings) {
+    if (session !== undefined && severity === 'error') state.protectedSessions.set(session, `verify found ${id}`)
+  }
+  const shown = report.findings.filter((found) => isAtLeast(found.severity, 'warn'))
+  return { ...nothing, summary: report.summary, findings: shown, exitCode: report.exitCode }
+}
+
+/** Removes backups that no checkpoint within the cap needs. */
+function cap(store: Store, state: StoreState, context: JobContext): Promise<StepResult> {
+  const { cap: max, quietPeriodMs } = context.config
+  const { protectedSessions } = state
+  const removal = planCap(store, { ...(max === undefined ? {} : { max }), quietPeriodMs, protectedSessions }, context)
+  return remove(store, removal, state, context)
+}
+
+/** Removes sessions older than their period. */
+async function expire(store: Store, state: StoreState, context: JobContext): Promise<StepResult> {
+  const { config } = context
+  const { protectedSessions } = state
+  const removal = planExpire(store, { config, floorMs: config.floorMs, quietPeriodMs: config.quietPeriodMs, protectedSessions }, context)
+  const result = await remove(store, removal, state, context)
+  if (context.apply) removal.writeLedger(newToken())
+  return result
+}
+
+/** What the brake refuses is reported and left; the next step goes on. */
+async function remove(store: Store, removal: Removal, state: StoreState, context: JobContext): Promise<StepResult> {
+  const planned = removalRows(removal)
+  if (!context.apply) return planned
+  if (removal.refusal !== undefined) return { ...planned, summary: { ...planned.summary, actions: 0, bytes: 0 }, plan: [] }
+  const { now, machine, signal } = context
+  state.parts += 1
+  const runId = partRunId(context.runId, state.parts)
+  return removalRows(removal, await carryOut(store, removal, { now, runId, machine, ...(signal === undefined ? {} : { signal }) }))
+}
+
+function newToken(): string {
+  return randomBytes(8).toString('hex')
+}
+
+/** Removes for good what has waited in the trash for longer than the grace period. */
+async function empty(store: Store, _state: StoreState, context: JobContext): Promise<StepResult> {
+  const { graceMs } = context.config
+  if (!context.apply) {
+    const due = dueEntries(listTrash(store), graceMs, context.now)
+    return { ...nothing, summary: { due: due.length, bytes: due.reduce((sum, entry) => sum + entry.bytes, 0) } }
+  }
+  const { removed, bytes, errors } = await emptyTrash(store, { olderThan: graceMs, now: context.now })
+  const redoPoints = sweepRedo(store).length
+  return { ...nothing, summary: { removed: removed.length, bytes, redoPoints }, errors, exitCode: errors.length > 0 ? ExitCode.partial : ExitCode.done }
+}
