@@ -1,0 +1,10 @@
+import { UsageError } from '../../model/errors.js'
+import { durationShape, parseDuration } from '../../model/period.js'
+
+/** Milliseconds of an option that is a duration; `undefined` when it was not given. Throws `UsageError`. */
+export function durationOption(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const milliseconds = parseDuration(text)
+  if (milliseconds === undefined) throw new UsageError(`${option} ${text}: give ${durationShape}`)
+  return milliseconds
+}

@@ -1,0 +1,47 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+
+interface Manifest {
+  readonly bin: Readonly<Record<string, string>>
+  readonly exports: Readonly<Record<string, { readonly types: string; readonly default: string }>>
+  readonly scripts: Readonly<Record<string, string>>
+}
+
+const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest
+
+describe('the package', () => {
+  // npm gives a list up to version 11, an object by name from 12 on.
+  const output: unknown = JSON.parse(
+    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { encoding: 'utf8', shell: process.platform === 'win32' }),
+  )
+  const [packed] = Object.values(output as Record<string, { readonly size: number; readonly files: readonly { readonly path: string }[] }>)
+  const paths = (packed?.files ?? []).map(({ path }) => path)
+
+  it('holds what it needs to run and to be used as a library', () => {
+    const named = [...Object.values(manifest.bin), manifest.exports['.']?.types, manifest.exports['.']?.default].map((path) =>
+      path?.replace('./', ''),
+    )
+    const needed = [...named, 'package.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'dist/src/cli/main.js']
+    expect(needed.filter((path) => path === undefined || !paths.includes(path))).toEqual([])
+  })
+
+  it('holds nothing else: no tests, no sources, no build state', () => {
+    expect(
+      paths.filter(
+        (path) => !/^(bin\/rewind-admin\.js|dist\/(src|jobs)\/.*\.(js|d\.ts)|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/.test(path),
+      ),
+    ).toEqual([])
+  })
+
+  it('is smaller than 300 kB', () => {
+    expect(packed?.size).toBeGreaterThan(10_000)
+    expect(packed?.size).toBeLessThan(300_000)
+  })
+
+  it('has nothing to prepare when it was prepared: the check of the installation says nothing and installs nothing', () => {
+    const check = /^node -e "(.*)" && /.exec(manifest.scripts.ready ?? '')?.[1]
+    if (check === undefined) throw new Error('the script ready has changed its shape')
+    expect(execFileSync(process.execPath, ['-e', check], { encoding: 'utf8' })).toBe('')
+  })
+})
