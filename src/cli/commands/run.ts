@@ -7,30 +7,30 @@ import { jobs } from '../../../jobs/index.js'
 import { claudeCode } from '../../formats/claude-code/index.js'
 import { writeSampleStore } from '../../formats/claude-code/sample.js'
 import { thisMachine } from '../../fs/machine.js'
-import { NoStoreError, UsageError } from '../../model/errors.js'
+import { NoStoreError } from '../../model/errors.js'
 import { ExitCode } from '../../model/exit-code.js'
 import type { Report } from '../../model/report.js'
-import type { Job } from '../../operations/run/job.js'
+import { findJob } from '../../operations/run/job.js'
 import { runJob } from '../../operations/run/run-job.js'
 import { newRunId } from '../../plan/run-id.js'
 import { parseConfig } from '../../settings/config.js'
 import type { CommandContext } from '../context.js'
 import { table } from '../text/table.js'
 import { durationText } from '../text/units.js'
-import { lockOwner, openWorkplace, sessionProgress, verifyThreads, type Workplace } from '../workplace.js'
+import { configOf, lockOwner, openWorkplace, sessionProgress, verifyThreads, type Workplace } from '../workplace.js'
 import { defineCommand } from './command.js'
 import { fieldsOf, wordOf } from './session-table.js'
 
 export const command = defineCommand({
   positionals: {
-    job: { type: 'string', demandOption: true, describe: 'The job: nightly' },
+    job: { type: 'string', demandOption: true, describe: 'The job: nightly, or one of the configuration' },
   },
   options: {
     'apply': { type: 'boolean', describe: 'Act; without it the job only says what it would do' },
     'sample-if-none': { type: 'boolean', describe: 'When there is no store on this machine, show the job on a sample store' },
   },
   async run(context, options) {
-    const job = findJob(options.job)
+    const job = findJob(options.job, jobs, configOf(context).jobs)
     const place = workplaceOrSample(context, options.sampleIfNone === true && options.apply !== true)
     try {
       const report = await runJob(place.stores, job, {
@@ -56,12 +56,6 @@ export const command = defineCommand({
 })
 
 const sampleText = 'No store of an agent was found on this machine. This is the job on a sample store.\n\n'
-
-function findJob(name: string): Job {
-  const job = jobs.find((known) => known.name === name)
-  if (job === undefined) throw new UsageError(`there is no job called ${name}`, { hint: `jobs: ${jobs.map((known) => known.name).join(', ')}` })
-  return job
-}
 
 /** The stores of this machine; when there are none and a sample may stand in, one that is made for this run. */
 function workplaceOrSample(context: CommandContext, sampleAllowed: boolean): Workplace & { readonly sample?: string } {
