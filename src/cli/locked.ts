@@ -4,9 +4,9 @@ import type { SyncFileSystem } from '../fs/flush.js'
 import { notLive } from '../operations/removal/live.js'
 import type { RewindContext } from '../operations/rewind.js'
 import { recoverRuns } from '../plan/recover.js'
+import { newToken } from '../plan/run-id.js'
 import { lockStore } from '../plan/sidecar.js'
 import type { CommandContext } from './context.js'
-import { newToken } from './removal.js'
 import { lockOwner, sessionProgress, type Workplace } from './workplace.js'
 
 /** Does something with the lock of a store held, after interrupted runs were completed. Throws `LockedError`. */

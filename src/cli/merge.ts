@@ -1,5 +1,5 @@
+import { worstExit } from '../model/exit-code.js'
 import type { Json, Report } from '../model/report.js'
-import { worstExit } from '../operations/removal/removal.js'
 
 /** One report for a command that ran on several stores, each with a report of its own. Numbers of summaries are added up. */
 export function mergeReports(command: string, reports: readonly Report[]): Report {

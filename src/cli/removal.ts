@@ -1,21 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import type { Store } from '../formats/format.js'
 import { NoMatchError, UsageError } from '../model/errors.js'
-import { ExitCode } from '../model/exit-code.js'
+import { ExitCode, worstExit } from '../model/exit-code.js'
 import type { Report } from '../model/report.js'
 import { carryOut } from '../operations/removal/carry-out.js'
-import { notLive } from '../operations/removal/live.js'
-import { toReport, worstExit, type Removal } from '../operations/removal/removal.js'
+import { toReport, type Removal } from '../operations/removal/removal.js'
 import { writeRemovedOut } from '../operations/tombstones.js'
 import type { ApplyResult } from '../plan/apply.js'
 import { writePlan } from '../plan/plan-file.js'
-import { recoverRuns } from '../plan/recover.js'
-import { newRunId } from '../plan/run-id.js'
-import { lockStore } from '../plan/sidecar.js'
+import { newRunId, newToken } from '../plan/run-id.js'
 import { filePath } from './commands/paths.js'
 import type { CommandContext } from './context.js'
 import { failureOf } from './errors.js'
-import { lockOwner, type Workplace } from './workplace.js'
+import { withLock } from './locked.js'
+import type { Workplace } from './workplace.js'
 
 /** Options of every command that removes. */
 export const removalOptions = {
@@ -33,11 +31,6 @@ export interface RemovalRequest {
   plan(store: Store): Removal
   /** What belongs to an applied removal besides its plan; done under the lock. */
   applied?(store: Store, removal: Removal, result: ApplyResult, runId: string): ApplyResult | Promise<ApplyResult>
-}
-
-/** Hex digits for a name that is used once. */
-export function newToken(): string {
-  return randomBytes(8).toString('hex')
 }
 
 /**
@@ -68,30 +61,28 @@ export async function runRemoval(context: CommandContext, place: Workplace, requ
   const report = toReport(request.command, parts, request.apply ? { runId } : {})
   return withFailures({ ...report, ...nextOf(request, report) }, failures)
 
-  async function applied(store: Store, run: string): Promise<{ removal: Removal; result: ApplyResult }> {
-    const now = context.now()
-    const held = await lockStore(store, { ...lockOwner(place.machine), command: request.command, now, token: newToken() })
-    try {
-      await recoverRuns(store, { now, stillAllowed: notLive(store, place.machine, now) })
+  function applied(store: Store, run: string): Promise<{ removal: Removal; result: ApplyResult }> {
+    return withLock(context, place, store, request.command, async () => {
       const removal = request.plan(store)
       if (removal.refusal !== undefined) throw removal.refusal
       const { actions } = removal.plan
       context.progress.begin({ label: request.command, total: actions.length, unit: 'items' })
-      const result = await carryOut(store, removal, {
-        now,
-        runId: run,
-        machine: place.machine,
-        noTrash: request.noTrash,
-        signal: context.signal,
-        onItem: () => {
-          context.progress.advance(1)
-        },
-      })
-      return { removal, result: (await request.applied?.(store, removal, result, run)) ?? result }
-    } finally {
-      context.progress.end()
-      held.release()
-    }
+      try {
+        const result = await carryOut(store, removal, {
+          now: context.now(),
+          runId: run,
+          machine: place.machine,
+          noTrash: request.noTrash,
+          signal: context.signal,
+          onItem: () => {
+            context.progress.advance(1)
+          },
+        })
+        return { removal, result: (await request.applied?.(store, removal, result, run)) ?? result }
+      } finally {
+        context.progress.end()
+      }
+    })
   }
 }
 

@@ -69,6 +69,25 @@ export function readLineAt(path: string, offset: number): Buffer {
   }
 }
 
+/** All bytes of a plain file; `undefined` when it has more than `limit`. Throws as `readLines` does. */
+export function readPlain(path: string, limit: number): Buffer | undefined {
+  const fd = openPlain(path)
+  try {
+    const { size } = fstatSync(fd)
+    if (size > limit) return undefined
+    const bytes = Buffer.alloc(size)
+    let filled = 0
+    while (filled < size) {
+      const count = readSync(fd, bytes, filled, size - filled, null)
+      if (count === 0) break
+      filled += count
+    }
+    return bytes.subarray(0, filled)
+  } finally {
+    closeSync(fd)
+  }
+}
+
 /** Opens a plain file for reading; refuses links, pipes, devices and folders without waiting on any of them. */
 export function openPlain(path: string): number {
   return openStated(path).fd

@@ -1,4 +1,5 @@
 import type { ProbedEntry, ProbedFolder } from './probe.js'
+import type { Writable } from '../model/writable.js'
 
 /**
  * Folders on their way between threads: the texts and numbers of all entries together are handed over far faster than
@@ -102,5 +103,3 @@ function unpackEntries({ names, stamps, inodes, digests, numbers, odd }: PackedF
   }
   return entries
 }
-
-type Writable<T> = { -readonly [Key in keyof T]: T[Key] }

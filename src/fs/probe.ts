@@ -2,6 +2,7 @@ import { hash, createHash } from 'node:crypto'
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync, type Dirent, type Stats } from 'node:fs'
 import { systemErrorCode } from '../model/errors.js'
 import { nodeWord, openPlain } from './blocks.js'
+import type { Writable } from '../model/writable.js'
 
 /** Files above this many bytes are not digested with their folder but as a job of their own. */
 const largeFile = 8 * 1024 * 1024
@@ -162,8 +163,6 @@ function described(name: string, stats: Stats): ProbedEntry {
 export function stampOf(stats: Stats): string {
   return `${String(stats.ino)}-${String(stats.mtimeMs)}-${String(stats.size)}`
 }
-
-type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 function unknown(name: string, node: string): ProbedEntry {
   return { name, node, size: 0, mode: 0, inode: '', stamp: '', mtimeMs: 0, links: 0 }

@@ -39,3 +39,23 @@ export const exitCodeTable: readonly ExitCodeRow[] = [
   { code: ExitCode.interrupted, name: 'interrupted', meaning: 'Stopped by SIGINT; the item in work was finished.' },
   { code: ExitCode.terminated, name: 'terminated', meaning: 'Stopped by SIGTERM; the item in work was finished.' },
 ]
+
+/** The code that says most about what went wrong. */
+export function worstExit(codes: readonly ExitCode[]): ExitCode {
+  return rank.find((code) => codes.includes(code)) ?? ExitCode.done
+}
+
+const rank: readonly ExitCode[] = [
+  ExitCode.interrupted,
+  ExitCode.terminated,
+  ExitCode.noSpace,
+  ExitCode.usage,
+  ExitCode.retentionUnknowable,
+  ExitCode.newerFormat,
+  ExitCode.noStore,
+  ExitCode.locked,
+  ExitCode.brake,
+  ExitCode.putOff,
+  ExitCode.partial,
+  ExitCode.findings,
+]

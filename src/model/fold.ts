@@ -11,6 +11,7 @@ import type {
   SnapshotEvent,
 } from './history.js'
 import { parseBackupName } from './names.js'
+import type { Writable } from './writable.js'
 
 interface OpenCheckpoint {
   readonly id: string
@@ -20,8 +21,6 @@ interface OpenCheckpoint {
   /** The same map while no other checkpoint shares it. */
   own: Map<string, BackupRecord> | undefined
 }
-
-type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 const noFiles: ReadonlyMap<string, BackupRecord> = new Map()
 

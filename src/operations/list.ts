@@ -1,4 +1,4 @@
-import type { Machine, Store } from '../formats/format.js'
+import type { Inventory, Machine, Store } from '../formats/format.js'
 import { NoMatchError } from '../model/errors.js'
 import { ExitCode } from '../model/exit-code.js'
 import { isSameProject } from '../model/project-path.js'
@@ -19,10 +19,10 @@ export interface ListOptions {
 }
 
 /** Every session of a store, the most recently active one first. */
-export function readRows(store: Store, context: ListContext): SessionRow[] {
+export function readRows(store: Store, context: ListContext, inventory: Inventory = store.inventory()): SessionRow[] {
   const inodes = new InodeCount()
   const live = new Set(store.live(context.machine, context.now).live.map(({ session }) => session))
-  const refs = store.inventory().sessions.filter(isConversation)
+  const refs = inventory.sessions.filter(isConversation)
   const rows = refs.map((ref, index) => {
     context.progress?.(index + 1, refs.length)
     return sessionRow(store, ref, store.read(ref, { now: context.now }), inodes, live.has(ref.id))

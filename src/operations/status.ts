@@ -31,8 +31,10 @@ interface Share {
 export function status(stores: readonly Store[], options: StatusOptions, context: ListContext): Report {
   const findings: Finding[] = []
   const described = stores.map((store) => {
-    const rows = readRows(store, context)
-    return { rows, json: describeStore(store, rows, options, findings) }
+    const inventory = store.inventory()
+    const rows = readRows(store, context, inventory)
+    findings.push(...inventory.findings.filter(({ severity }) => severity !== 'info'))
+    return { rows, json: describeStore(store, rows, options) }
   })
   const rows = described.flatMap((part) => part.rows)
   return {
@@ -55,9 +57,7 @@ export function status(stores: readonly Store[], options: StatusOptions, context
   }
 }
 
-function describeStore(store: Store, rows: readonly SessionRow[], options: StatusOptions, findings: Finding[]): Json {
-  const inventory = store.inventory()
-  findings.push(...inventory.findings.filter(({ severity }) => severity !== 'info'))
+function describeStore(store: Store, rows: readonly SessionRow[], options: StatusOptions): Json {
   const versions = new Map<number, number>()
   for (const row of rows) for (const [version, count] of row.versions) versions.set(version, (versions.get(version) ?? 0) + count)
   const retention = effectiveRetention([...store.retention(), ...options.configLayers(undefined)])

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+
 const pattern = /^([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{3})Z-[0-9a-f]{4,16}$/
 
 /**
@@ -34,4 +36,9 @@ export function runTime(runId: string): number | undefined {
   if (year === undefined) return undefined
   const time = Date.parse(`${year}-${month ?? ''}-${day ?? ''}T${hour ?? ''}:${minute ?? ''}:${second ?? ''}.${ms ?? ''}Z`)
   return Number.isNaN(time) ? undefined : time
+}
+
+/** Hex digits for a name that is used once. */
+export function newToken(): string {
+  return randomBytes(8).toString('hex')
 }

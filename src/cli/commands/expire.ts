@@ -1,6 +1,7 @@
 import { planExpire, type Expiry } from '../../operations/expire.js'
 import { parseBrakeLimit } from '../../plan/brake.js'
-import { newToken, removalOptions, runRemoval, writeRemoved } from '../removal.js'
+import { newToken } from '../../plan/run-id.js'
+import { removalOptions, runRemoval, writeRemoved } from '../removal.js'
 import { openWorkplace } from '../workplace.js'
 import { defineCommand } from './command.js'
 import { durationOption } from './durations.js'

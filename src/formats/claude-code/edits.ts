@@ -4,10 +4,11 @@ import type { EditEvidence, TextDigest } from '../../model/evidence.js'
 import type { EditTexts } from '../format.js'
 import { isFields, textOf, type Fields } from '../../model/fields.js'
 import type { LinePlace } from './lines.js'
+import { parseRecord } from './record-bytes.js'
 
 /** Reads the evidence of one line that carries a tool result; `undefined` when it proves nothing. */
 export function readEdit(line: Buffer, place: LinePlace): EditEvidence | undefined {
-  const value = parseFields(line)
+  const value = parseRecord(line)
   const result = value?.toolUseResult
   if (value === undefined || !isFields(result) || value.isSidechain === true) return undefined
   const texts = editTexts(result)
@@ -26,17 +27,8 @@ export function readEdit(line: Buffer, place: LinePlace): EditEvidence | undefin
 
 /** The texts of the tool result whose line begins at `offset` of the transcript at `path`. */
 export function readEditTextsAt(path: string, offset: number): EditTexts | undefined {
-  const result = parseFields(readLineAt(path, offset))?.toolUseResult
+  const result = parseRecord(readLineAt(path, offset))?.toolUseResult
   return isFields(result) ? editTexts(result) : undefined
-}
-
-function parseFields(line: Buffer): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(line.toString('utf8'))
-    return isFields(value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }
 
 function digestOf(text: string): TextDigest {

@@ -21,6 +21,11 @@ const hashLength = 16
 
 const historyHead = '{"type":"file-history-'
 
+/** Where the first line begins: behind a byte order mark, which is looked for at the start of a file only (R82). */
+export function afterByteOrderMark(view: Buffer): number {
+  return view[0] === 0xef && view[1] === 0xbb && view[2] === 0xbf ? 3 : 0
+}
+
 /** True when the line at `start` begins as history lines do. */
 export function isHistoryHead(view: Buffer, start: number): boolean {
   return view[start + 9] === letterF && view.toString('latin1', start, start + historyHead.length) === historyHead

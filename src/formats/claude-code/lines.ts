@@ -2,6 +2,7 @@ import { isFollowed, type BackupRecord } from '../../model/backup.js'
 import { isFields, textOf, type Fields } from '../../model/fields.js'
 import type { HistoryEvent, SnapshotEvent } from '../../model/history.js'
 import { isBackupName, parseBackupName } from '../../model/names.js'
+import type { Writable } from '../../model/writable.js'
 
 /** Where a line stands: which transcript of the session, and the byte offset of its first byte. */
 export interface LinePlace {
@@ -74,8 +75,6 @@ function readRecord(value: unknown): BackupRecord {
   else if (name !== null && !isBackupName(name)) record.unusable = `${JSON.stringify(name)} is not a backup name`
   return record
 }
-
-type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 function readVersion(value: unknown, name: unknown): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0) return value

@@ -1,6 +1,7 @@
 import type { LineSink } from '../../fs/blocks.js'
 import { isFields, textOf } from '../../model/fields.js'
 import {
+  afterByteOrderMark,
   beginsRecordInside,
   carriageReturn,
   closeBrace,
@@ -233,8 +234,4 @@ function parse(line: Buffer): unknown {
   } catch {
     return undefined
   }
-}
-
-function afterByteOrderMark(view: Buffer): number {
-  return view[0] === 0xef && view[1] === 0xbb && view[2] === 0xbf ? 3 : 0
 }

@@ -2,13 +2,13 @@ import { writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { SharedUse, Store } from '../../formats/format.js'
 import { identityOf, statusOf } from '../../fs/identity.js'
-import { ExitCode } from '../../model/exit-code.js'
+import { ExitCode, worstExit } from '../../model/exit-code.js'
 import type { ErrorItem, Json, PlanItem } from '../../model/report.js'
 import type { ReplaceAction } from '../../plan/action.js'
 import type { ApplyResult } from '../../plan/apply.js'
 import { planItem } from '../../plan/planned-item.js'
 import { stagingPath } from '../../plan/sidecar.js'
-import { planFor, worstExit, type Removal } from '../removal/removal.js'
+import { planFor, type Removal } from '../removal/removal.js'
 
 /** How often files that others write to are tried. */
 const attempts = 8

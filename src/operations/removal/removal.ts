@@ -1,5 +1,5 @@
 import { BrakeError, type RewindAdminError } from '../../model/errors.js'
-import { ExitCode } from '../../model/exit-code.js'
+import { ExitCode, worstExit } from '../../model/exit-code.js'
 import type { Finding } from '../../model/finding.js'
 import type { ErrorItem, Json, KeptItem, PlanItem, Report } from '../../model/report.js'
 import type { Store } from '../../formats/format.js'
@@ -98,26 +98,6 @@ export function toReport(
     ...(extra.next === undefined ? {} : { next: extra.next }),
   }
 }
-
-/** The code that says most about what went wrong. */
-export function worstExit(codes: readonly ExitCode[]): ExitCode {
-  return rank.find((code) => codes.includes(code)) ?? ExitCode.done
-}
-
-const rank: readonly ExitCode[] = [
-  ExitCode.interrupted,
-  ExitCode.terminated,
-  ExitCode.noSpace,
-  ExitCode.usage,
-  ExitCode.retentionUnknowable,
-  ExitCode.newerFormat,
-  ExitCode.noStore,
-  ExitCode.locked,
-  ExitCode.brake,
-  ExitCode.putOff,
-  ExitCode.partial,
-  ExitCode.findings,
-]
 
 function planItemOf(action: Action): PlanItem {
   const session = action.session === undefined ? {} : { session: action.session }

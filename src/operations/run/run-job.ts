@@ -1,13 +1,12 @@
-import { randomUUID } from 'node:crypto'
 import type { Store } from '../../formats/format.js'
 import { atomicWrite, isNoSpace } from '../../fs/atomic-write.js'
 import { RewindAdminError, systemErrorCode } from '../../model/errors.js'
-import { ExitCode } from '../../model/exit-code.js'
+import { ExitCode, worstExit } from '../../model/exit-code.js'
 import type { Finding } from '../../model/finding.js'
 import type { ErrorItem, Json, KeptItem, PlanItem, Report } from '../../model/report.js'
 import { stoppedBy } from '../../plan/outcome.js'
+import { newToken } from '../../plan/run-id.js'
 import { lockStore, Sidecar } from '../../plan/sidecar.js'
-import { worstExit } from '../removal/removal.js'
 import type { Job, StepName } from './job.js'
 import { statusFile } from './status-file.js'
 import { fingerprint } from '../verify/options.js'
@@ -161,10 +160,6 @@ function leaveStatus(store: Store, job: Job, done: Pick<Gathered, 'rows' | 'plan
     gathered.errors.push({ code, path: file, message: `the result of the job could not be left there: ${message}` })
     gathered.codes.push(exitCode)
   }
-}
-
-function newToken(): string {
-  return randomUUID().replaceAll('-', '')
 }
 
 function wordsOf(error: unknown): { readonly code: string; readonly exitCode: ExitCode; readonly message: string } {

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Store } from '../../formats/format.js'
 import { ExitCode } from '../../model/exit-code.js'
 import type { Finding } from '../../model/finding.js'
@@ -7,7 +6,7 @@ import type { ErrorItem, Json, KeptItem, PlanItem } from '../../model/report.js'
 import type { LockOptions } from '../../fs/lock.js'
 import { isFinished, journalledRuns } from '../../plan/journal.js'
 import { recoverRuns } from '../../plan/recover.js'
-import { partRunId } from '../../plan/run-id.js'
+import { newToken, partRunId } from '../../plan/run-id.js'
 import { Sidecar } from '../../plan/sidecar.js'
 import { dueEntries, emptyTrash, listTrash } from '../../plan/trash.js'
 import type { Config } from '../../settings/config.js'
@@ -125,10 +124,6 @@ async function remove(store: Store, removal: Removal, state: StoreState, context
   state.parts += 1
   const runId = partRunId(context.runId, state.parts)
   return removalRows(removal, await carryOut(store, removal, { now, runId, machine, ...(signal === undefined ? {} : { signal }) }))
-}
-
-function newToken(): string {
-  return randomBytes(8).toString('hex')
 }
 
 /** Removes for good what has waited in the trash for longer than the grace period. */

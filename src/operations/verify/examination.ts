@@ -5,6 +5,7 @@ import { ProbePool } from '../../fs/probe-pool.js'
 import { isLarge, probeFolder, tryDigest, type FileDigest, type ProbedEntry, type ProbedFolder } from '../../fs/probe.js'
 import type { SessionRef } from '../../model/session.js'
 import { Examiner, type ExamineSettings, type SessionOutcome } from './examine.js'
+import type { Writable } from '../../model/writable.js'
 
 /** Files of one folder that wait for a thread at the same time. */
 const digestsAtOnce = 8
@@ -151,8 +152,6 @@ function awaited(promise: Promise<Probing>): Probing {
   probing.done.catch(() => undefined)
   return probing
 }
-
-type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 function inGroups<T>(items: readonly T[], size: number): T[][] {
   const groups: T[][] = []

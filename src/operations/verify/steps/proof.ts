@@ -1,6 +1,5 @@
-import { closeSync, fstatSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { openPlain } from '../../../fs/blocks.js'
+import { readPlain } from '../../../fs/blocks.js'
 import { systemErrorCode } from '../../../model/errors.js'
 import { compareText, type Proof, type TextVerdict } from '../../../model/evidence.js'
 import { finding, type Finding } from '../../../model/finding.js'
@@ -41,29 +40,11 @@ function compareBytes(facts: SessionFacts, proof: Proof): TextVerdict {
     const texts = facts.store.editTexts(facts.ref, proof.edit)
     const text = proof.side === 'before' ? texts?.before : texts?.after
     if (typeof text !== 'string') return 'doubtful'
-    const bytes = readWhole(join(facts.store.root, placeOf(facts, proof.name)))
+    const bytes = readPlain(join(facts.store.root, placeOf(facts, proof.name)), textLimit)
     return bytes === undefined ? 'doubtful' : compareText(bytes, text)
   } catch (error) {
     // The agent removed one of the two since it was read.
     if (systemErrorCode(error) === undefined) throw error
     return 'doubtful'
-  }
-}
-
-function readWhole(path: string): Buffer | undefined {
-  const fd = openPlain(path)
-  try {
-    const { size } = fstatSync(fd)
-    if (size > textLimit) return undefined
-    const bytes = Buffer.alloc(size)
-    let filled = 0
-    while (filled < size) {
-      const count = readSync(fd, bytes, filled, size - filled, null)
-      if (count === 0) break
-      filled += count
-    }
-    return bytes.subarray(0, filled)
-  } finally {
-    closeSync(fd)
   }
 }
