@@ -85,7 +85,7 @@ function announced(plan: RestorePlan, tree: string): Changed {
     if (decision.action === 'delete') changed[relative(tree, path)] = null
     if (decision.action !== 'restore') continue
     const sha256 = createHash('sha256').update(readFileSync(join(plan.source, decision.backup))).digest('hex')
-    changed[relative(tree, path)] = { type: 'file', mode: decision.mode.toString(8), sha256, size: decision.size, nlink: 1 }
+    changed[relative(tree, path)] = { type: 'file', mode: (decision.mode ?? 0).toString(8), sha256, size: decision.size, nlink: 1 }
   }
   return changed
 }

@@ -19,7 +19,15 @@ export interface Workplace {
 
 /** What formats need to know of where the program runs. */
 export function surroundingsOf(context: CommandContext): Surroundings {
-  return { home: context.home, env: context.env, platform: process.platform }
+  const { conversations, runtimeRoot, baseFolder } = context.globals
+  return {
+    home: context.home,
+    env: context.env,
+    platform: process.platform,
+    ...(conversations === undefined ? {} : { conversations }),
+    ...(runtimeRoot === undefined ? {} : { runtimeRoot }),
+    ...(baseFolder === undefined ? {} : { baseFolder }),
+  }
 }
 
 /** Our configuration: `--config`, else the file in the usual place. Throws `ConfigError`. */

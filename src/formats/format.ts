@@ -1,6 +1,8 @@
 import type { CheckpointTree } from '../model/branches.js'
+import type { RestoreRules } from '../model/restore-plan.js'
 import type { EditEvidence } from '../model/evidence.js'
 import type { Finding } from '../model/finding.js'
+import type { Checkpoint } from '../model/history.js'
 import type { RetentionLayer } from '../model/retention.js'
 import type { FormatId, Member, Message, SessionReading, SessionRef } from '../model/session.js'
 import type { Conversations } from './conversation.js'
@@ -110,6 +112,50 @@ export interface SharedUse {
   readonly mtimeNs: string
 }
 
+/** A file of the agent as it shall be, relative to the root. It is published beside its place and renamed. */
+export interface NewFile {
+  readonly path: string
+  readonly bytes: Buffer
+  /** Permission bits; those of the file that it replaces when not given, else 0600. */
+  readonly mode?: number
+}
+
+/** What enforcing the cap does to one session, by the format's own rule. */
+export interface CapChoice {
+  /** Checkpoints that are dropped. */
+  readonly checkpoints: number
+  /** What goes, once every file of `rewrites` is in place; relative to the root. */
+  readonly drop: readonly Member[]
+  readonly rewrites: readonly NewFile[]
+  /** Why nothing is dropped although the session is over the cap. */
+  readonly refusal?: string
+}
+
+/** A folder in which backups of a session lie; `prefix` stands before the name of a file in the name of its backup. */
+export interface BackupFolder {
+  /** Relative to the root. */
+  readonly path: string
+  readonly prefix: string
+}
+
+/** State of one tracked path just before a rewind, for a redo point that the agent itself can read. */
+export interface SavedPath {
+  /** As recorded. */
+  readonly key: string
+  /** Of a file: where its bytes were saved, and its permission bits; `undefined` when there is no file. */
+  readonly file: { readonly bytes: () => Buffer; readonly mode: number } | undefined
+}
+
+/** The agent's own stack of rewinds that can be undone. */
+export interface AgentRedo {
+  /** The checkpoint that undoing the newest rewind goes to, or why that is not possible. */
+  top(session: SessionRef, reading: SessionReading): { readonly checkpoint: Checkpoint } | { readonly refusal: string }
+  /** The files that put a rewind on the stack, in the order in which they are published; the last one makes it valid. */
+  push(session: SessionRef, saved: readonly SavedPath[], context: { readonly now: number; readonly uuid: () => string }): readonly NewFile[]
+  /** The files that take the newest rewind off the stack. */
+  pop(session: SessionRef): readonly NewFile[]
+}
+
 /** One store of one agent. Rules of the format live behind this and nowhere else. */
 export interface Store {
   readonly format: FormatId
@@ -150,6 +196,24 @@ export interface Store {
   projectFiles?(folder: string): { readonly memory: readonly Member[]; readonly caches: readonly Member[] }
   /** Where conversations can be written: forks, mended transcripts. Absent where the rules are not known. */
   readonly conversations?: Conversations
+  /** How restores differ from `defaultRestoreRules`. */
+  readonly restoreRules?: RestoreRules
+  /** Absolute paths of folders that a restore never writes to, besides the backups of the session and the sidecar. */
+  readonly fenced?: readonly string[]
+  /** The shape of a backup's name; without it `isBackupName`. */
+  isBackup?(name: string): boolean
+  /** Folders that hold the backups of a session; without it `backupFolder` alone. */
+  backupFolders?(session: SessionRef): readonly BackupFolder[]
+  /** Bytes of a backup that is no file of its own but a text in a record; `undefined` when it is a file, or not there. */
+  inlineBytes?(session: string, name: string): Buffer | undefined
+  /** Findings of the format's own rules about one session, beyond those of reading it. Never writes, never follows a link. */
+  check?(session: SessionRef, reading: SessionReading, context: { readonly now: number }): Finding[]
+  /** What enforcing the cap does; without it, backups that no kept checkpoint needs go and nothing is rewritten. */
+  capSession?(session: SessionRef, reading: SessionReading, max: number, context: { readonly now: number }): CapChoice
+  /** Where the agent keeps its own undone rewinds; without it they are kept in the sidecar alone. */
+  readonly agentRedo?: AgentRedo
+  /** Takes the agent's own lock of housekeeping, if it has one. Throws `LockedError` while the agent holds it. */
+  takeAgentLock?(now: number): { release(): void }
 }
 
 /** What a format needs to know of the environment to find its stores. */
@@ -157,6 +221,12 @@ export interface Surroundings {
   readonly home: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
+  /** Folder of the conversations that belong to the store, where it cannot be told from the root (pi). */
+  readonly conversations?: string
+  /** Folder of the transcripts, where it is not the root (qwen). */
+  readonly runtimeRoot?: string
+  /** What relative paths mean when no record says. */
+  readonly baseFolder?: string
 }
 
 export interface Format {

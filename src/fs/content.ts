@@ -17,6 +17,9 @@ export interface Stretch {
   readonly size: number
 }
 
+/** Where bytes are: in a plain file of a folder, or at hand because they are no file of their own. */
+export type ContentAt = { readonly folder: AnchoredFolder; readonly name: string } | { readonly bytes: Buffer }
+
 /** Opens a plain file in a folder for reading; never follows a link, never waits on a pipe, never reads a device. */
 export function openInFolder(folder: AnchoredFolder, name: string): number {
   return openWithStatus(folder, name).fd
@@ -56,6 +59,38 @@ export function digestStretch(folder: AnchoredFolder, name: string, stretch: Str
   }
 }
 
+/** True when a plain file has exactly the bytes of a stretch of something; see `sameBytes`. */
+export function sameContent(path: string, at: ContentAt, stretch: Stretch): boolean {
+  if ('folder' in at) return sameBytes(path, at.folder, at.name, stretch)
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const blocks: Buffer[] = []
+    // One byte more than is wanted: a file that grew meanwhile is not equal.
+    eachBlock(fd, { offset: 0, size: stretch.size + 1 }, (block) => blocks.push(Buffer.from(block)))
+    return Buffer.concat(blocks).equals(at.bytes.subarray(stretch.offset, stretch.offset + stretch.size))
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** True when a plain file and a stretch of something are the same text once both are decoded as UTF-8 (R52). */
+export function sameText(path: string, at: ContentAt, stretch: Stretch): boolean {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const { size } = fstatSync(fd)
+    // Each byte that cannot be decoded became three.
+    if (size > stretch.size || size * 3 < stretch.size) return false
+    const gather = (read: (take: (block: Buffer) => void) => void): string => {
+      const blocks: Buffer[] = []
+      read((block) => blocks.push(Buffer.from(block)))
+      return Buffer.concat(blocks).toString('utf8')
+    }
+    return gather((take) => eachBlock(fd, { offset: 0, size }, take)) === gather((take) => eachBlockAt(at, stretch, take))
+  } finally {
+    closeSync(fd)
+  }
+}
+
 function digestOpen(fd: number, stretch: Stretch): string {
   if (stretch.size > blockSize) return digestSlowly(fd, stretch)
   const blocks: Buffer[] = []
@@ -70,6 +105,21 @@ function digestSlowly(fd: number, stretch: Stretch): string {
   const digest = createHash('sha256')
   eachBlock(fd, stretch, (block) => digest.update(block))
   return digest.digest('hex')
+}
+
+/** Hands over a stretch of bytes that are somewhere, block by block; see `eachBlock`. */
+export function eachBlockAt(at: ContentAt, stretch: Stretch, take: (block: Buffer) => void): number {
+  if ('bytes' in at) {
+    const bytes = at.bytes.subarray(stretch.offset, stretch.offset + stretch.size)
+    take(bytes)
+    return bytes.length
+  }
+  const fd = openInFolder(at.folder, at.name)
+  try {
+    return eachBlock(fd, stretch, take)
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** Hands over a stretch block by block, in a buffer that is used again; returns how many bytes there were. */

@@ -14,15 +14,17 @@ import {
 import { FenceError, systemErrorCode } from '../model/errors.js'
 import type { TargetNode } from '../model/restore-plan.js'
 import type { AnchoredFolder } from './anchored-folder.js'
-import { eachBlock, openInFolder, type Stretch } from './content.js'
+import { eachBlockAt, type ContentAt, type Stretch } from './content.js'
 import { isAsSeen, nodeAt, nodeOf } from './working-tree.js'
 
-/** Bytes that a file shall have, taken from a plain file, and its mode (`mode & 07777`). */
+/**
+ * Bytes that a file shall have, and its mode (`mode & 07777`); without one a file keeps its own, and a new one gets what
+ * the system gives to new files.
+ */
 export interface NewContent {
-  readonly folder: AnchoredFolder
-  readonly name: string
+  readonly at: ContentAt
   readonly stretch: Stretch
-  readonly mode: number
+  readonly mode?: number
 }
 
 /** How the new bytes get to their place: by renaming the temporary file, or by writing into the file that is there. */
@@ -39,9 +41,10 @@ class ShortContentError extends Error {
  * `in-place`.
  */
 export function stageBeside(folder: AnchoredFolder, temporary: string, content: NewContent, target: TargetNode): Way {
+  const mode = content.mode ?? (target.kind === 'file' ? target.mode : undefined)
   let fd: number
   try {
-    fd = openSync(folder.at(temporary), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
+    fd = openSync(folder.at(temporary), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, mode === undefined ? 0o666 : 0o600)
   } catch (error) {
     const code = systemErrorCode(error)
     if (target.kind === 'file' && (code === 'EACCES' || code === 'EPERM')) return 'in-place'
@@ -52,7 +55,7 @@ export function stageBeside(folder: AnchoredFolder, temporary: string, content: 
     const owned = target.kind !== 'file' || takeOwner(fd, target.uid, target.gid)
     if (owned) {
       // After chown, which takes the set-user-id bits away.
-      fchmodSync(fd, content.mode)
+      if (mode !== undefined) fchmodSync(fd, mode)
       return 'rename'
     }
   } catch (error) {
@@ -83,12 +86,13 @@ export function writeInPlace(folder: AnchoredFolder, name: string, content: NewC
   const fd = openSync(folder.at(name), constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     if (!isAsSeen(seen, nodeOf(fstatSync(fd)))) throw changed(folder, name)
+    const mode = content.mode ?? (seen.kind === 'file' ? seen.mode : undefined)
     // The mode first: if that is refused, the bytes are still the old ones.
-    if (seen.kind === 'file' && seen.mode !== content.mode) fchmodSync(fd, content.mode)
+    if (seen.kind === 'file' && mode !== undefined && seen.mode !== mode) fchmodSync(fd, mode)
     copyInto(fd, content)
     ftruncateSync(fd, content.stretch.size)
     // Writing takes the set-user-id bits away.
-    if ((content.mode & 0o6000) !== 0) fchmodSync(fd, content.mode)
+    if (mode !== undefined && (mode & 0o6000) !== 0) fchmodSync(fd, mode)
     fsyncSync(fd)
   } finally {
     closeSync(fd)
@@ -104,18 +108,13 @@ export function discard(folder: AnchoredFolder, temporary: string): void {
   }
 }
 
-function copyInto(fd: number, { folder, name, stretch }: NewContent): void {
-  const source = openInFolder(folder, name)
-  try {
-    let at = 0
-    const copied = eachBlock(source, stretch, (block) => {
-      for (let done = 0; done < block.length; ) done += writeSync(fd, block, done, block.length - done, at + done)
-      at += block.length
-    })
-    if (copied !== stretch.size) throw new ShortContentError(`${folder.path}/${name} ended before it should`)
-  } finally {
-    closeSync(source)
-  }
+function copyInto(fd: number, { at, stretch }: NewContent): void {
+  let written = 0
+  const copied = eachBlockAt(at, stretch, (block) => {
+    for (let done = 0; done < block.length; ) done += writeSync(fd, block, done, block.length - done, written + done)
+    written += block.length
+  })
+  if (copied !== stretch.size) throw new ShortContentError(`${'folder' in at ? `${at.folder.path}/${at.name}` : 'a backup'} ended before it should`)
 }
 
 function takeOwner(fd: number, uid: number, gid: number): boolean {

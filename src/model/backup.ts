@@ -11,6 +11,10 @@ export interface BackupRecord {
   readonly time?: string
   /** Real path of the file's folder when the backup was made; older records have none. */
   readonly parent?: string
+  /** Permission bits of the file, where the record has them; else those of the backup count. */
+  readonly mode?: number
+  /** The bytes went through a lossy text decoding: they may be compared and are never written (R52). */
+  readonly lossy?: true
   /** Why the record cannot be followed (its name has not the shape of a backup name, a field is missing). */
   readonly unusable?: string
 }
@@ -18,7 +22,13 @@ export interface BackupRecord {
 /** True when two records say the same. */
 export function sameRecord(a: BackupRecord, b: BackupRecord): boolean {
   return (
-    a.name === b.name && a.version === b.version && a.time === b.time && a.parent === b.parent && a.unusable === b.unusable
+    a.name === b.name &&
+    a.version === b.version &&
+    a.time === b.time &&
+    a.parent === b.parent &&
+    a.mode === b.mode &&
+    a.lossy === b.lossy &&
+    a.unusable === b.unusable
   )
 }
 

@@ -6,6 +6,10 @@ export interface Checkpoint {
   readonly id: string
   /** Position among the session's checkpoints in the order in which they were opened, from 0. */
   readonly order: number
+  /** Other words that name it: a message id, a key, a prompt id, an anchor number. */
+  readonly aliases?: readonly string[]
+  /** What it is when it is not the start of a message; such a one is never meant by a message. */
+  readonly kind?: 'baseline' | 'redo-point'
   /** When it was taken, as recorded (ISO 8601). */
   readonly time?: string
   /** Tracked path, as recorded, to its record. Keys are data: any text may stand there. */

@@ -26,8 +26,19 @@ function resolution(record: BackupRecord): Resolution {
   return { state: 'backup', name: record.name, record }
 }
 
-/** The checkpoint with this id, or the only one whose id begins with it; `undefined` when none or several do. */
-export function findCheckpoint(history: History, idOrPrefix: string): Checkpoint | undefined {
-  const matches = history.checkpoints.filter((checkpoint) => checkpoint.id.startsWith(idOrPrefix))
-  return matches.find((checkpoint) => checkpoint.id === idOrPrefix) ?? (matches.length === 1 ? matches[0] : undefined)
+/**
+ * The checkpoint that a word names: its id, else one of its other names (the last one counts where several have it), else
+ * the only one that has an id or name beginning with it; `undefined` when none or several do.
+ */
+export function findCheckpoint(history: History, word: string): Checkpoint | undefined {
+  const { checkpoints } = history
+  const exact = checkpoints.find(({ id }) => id === word) ?? checkpoints.findLast(({ aliases }) => aliases?.includes(word) === true)
+  if (exact !== undefined) return exact
+  const matches = checkpointsBeginning(history, word)
+  return matches.length === 1 ? matches[0] : undefined
+}
+
+/** Every checkpoint that has an id or another name beginning with `prefix`. */
+export function checkpointsBeginning({ checkpoints }: History, prefix: string): Checkpoint[] {
+  return checkpoints.filter(({ id, aliases }) => id.startsWith(prefix) || aliases?.some((alias) => alias.startsWith(prefix)) === true)
 }

@@ -47,9 +47,25 @@ export interface ParentState {
   readonly link?: string
 }
 
-/** What was found where a backup should be. `mode` is `mode & 07777`, `size` and `offset` are bytes. */
+/** How the restores of a format treat what stands at a path. */
+export interface RestoreRules {
+  /** The permission bits that a backup carries. */
+  readonly modeBits: number
+  /** Whether a difference of these bits alone is a change. */
+  readonly modeCounts: boolean
+  /** A file at the path of more bytes than this is left alone. */
+  readonly liveLimit?: number
+}
+
+/** Mode, size and bytes must be equal (formats/claude-code section 4). */
+export const defaultRestoreRules: RestoreRules = { modeBits: 0o7777, modeCounts: true }
+
+/**
+ * What was found where a backup should be. `mode` is `mode & 07777`, absent when nothing says it: then a file keeps its own.
+ * `size` and `offset` are bytes.
+ */
 export type BackupState =
-  | { readonly kind: 'file'; readonly size: number; readonly mode: number; readonly offset: number }
+  | { readonly kind: 'file'; readonly size: number; readonly mode?: number; readonly offset: number }
   | { readonly kind: 'missing' }
   | { readonly kind: 'not-regular' }
   | { readonly kind: 'unreadable'; readonly reason: string }
@@ -62,14 +78,14 @@ export interface Observation {
   /** Why the target may not be touched whatever stands there: it lies in a folder of ours or of the agent's. */
   readonly fenced?: string
   readonly backup?: BackupState
-  /** Whether the bytes of file and backup are equal; looked at only when mode and size are. */
+  /** Whether the bytes of file and backup are equal; looked at only when mode and size are. Of a lossy backup: the texts. */
   readonly equal?: boolean
 }
 
 /** What a restore does to one path. */
 export type Decision =
   | { readonly action: 'unchanged' }
-  | { readonly action: 'restore'; readonly backup: string; readonly offset: number; readonly size: number; readonly mode: number }
+  | { readonly action: 'restore'; readonly backup: string; readonly offset: number; readonly size: number; readonly mode?: number }
   | { readonly action: 'delete' }
   | { readonly action: 'skip'; readonly reason: string }
   | { readonly action: 'fail'; readonly reason: string }
@@ -137,7 +153,7 @@ function sameResolution(a: Resolution, b: Resolution): boolean {
  * Why a path is left alone whatever its backup says (formats/claude-code section 4, rule 2; R55), or `undefined`.
  * Looks only at names and nodes, so it is asked before any content is read.
  */
-export function obstacle(resolution: Resolution, seen: Observation): Decision | undefined {
+export function obstacle(resolution: Resolution, seen: Observation, rules: RestoreRules = defaultRestoreRules): Decision | undefined {
   if (resolution.state === 'unknown') return { action: 'unknown', reason: resolution.reason }
   const { node, parent } = seen
   if (seen.fenced !== undefined) return skip(seen.fenced)
@@ -146,6 +162,9 @@ export function obstacle(resolution: Resolution, seen: Observation): Decision | 
   if (node.kind === 'special') return skip(`it is a ${node.what}`)
   if (node.kind === 'unreachable') return skip(node.reason)
   if (node.kind === 'file' && node.nlink > 1) return skip(`it is a hard link (link count ${String(node.nlink)})`)
+  if (node.kind === 'file' && rules.liveLimit !== undefined && node.size > rules.liveLimit) {
+    return skip(`it has ${String(node.size)} bytes, more than the limit of ${String(rules.liveLimit)}`)
+  }
   if (parent.real === undefined) return skip(parent.trouble ?? 'the real path of its folder is not known')
   const recorded = resolution.record.parent
   if (recorded !== undefined && recorded !== parent.real) return skip(`its folder is now ${parent.real}, recorded was ${recorded}`)
@@ -157,8 +176,8 @@ export function obstacle(resolution: Resolution, seen: Observation): Decision | 
 /**
  * What a restore does to one path (formats/claude-code section 4): absolute, so that doing it twice is doing it once.
  */
-export function decide(resolution: Resolution, seen: Observation): Decision {
-  const left = obstacle(resolution, seen)
+export function decide(resolution: Resolution, seen: Observation, rules: RestoreRules = defaultRestoreRules): Decision {
+  const left = obstacle(resolution, seen, rules)
   if (left !== undefined) return left
   if (resolution.state === 'unknown') return { action: 'unknown', reason: resolution.reason }
   if (resolution.state === 'absent') return { action: seen.node.kind === 'absent' ? 'unchanged' : 'delete' }
@@ -169,9 +188,17 @@ export function decide(resolution: Resolution, seen: Observation): Decision {
   if (backup.kind === 'unreadable') return fail(`its backup ${name} cannot be read: ${backup.reason}`)
   if (backup.kind === 'damaged') return fail(`its backup ${name} is damaged: ${backup.reason}`)
   const { node } = seen
-  const sameNode = node.kind === 'file' && node.mode === backup.mode && node.size === backup.size
-  if (sameNode && seen.equal === true) return { action: 'unchanged' }
-  return { action: 'restore', backup: name, offset: backup.offset, size: backup.size, mode: backup.mode }
+  const { lossy } = resolution.record
+  if (seen.equal === true && (lossy === true || isAlike(node, backup, rules))) return { action: 'unchanged' }
+  if (lossy === true) return skip('its backup was written through a lossy text decoding')
+  const mode = node.kind === 'file' ? (backup.mode ?? node.mode) : backup.mode
+  return { action: 'restore', backup: name, offset: backup.offset, size: backup.size, ...(mode === undefined ? {} : { mode }) }
+}
+
+/** True when a file may be equal to a backup, so that its bytes must be looked at. */
+export function isAlike(node: TargetNode, backup: BackupState, { modeBits, modeCounts }: RestoreRules): node is FileNode {
+  if (node.kind !== 'file' || backup.kind !== 'file' || node.size !== backup.size) return false
+  return !modeCounts || backup.mode === undefined || (node.mode & modeBits) === (backup.mode & modeBits)
 }
 
 /** True when the decision changes the working tree. */

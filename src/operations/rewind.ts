@@ -3,7 +3,7 @@ import { FenceError, NoMatchError } from '../model/errors.js'
 import { ExitCode } from '../model/exit-code.js'
 import type { Checkpoint } from '../model/history.js'
 import { noItems, type Json, type Report } from '../model/report.js'
-import { findCheckpoint } from '../model/resolve.js'
+import { checkpointsBeginning, findCheckpoint } from '../model/resolve.js'
 import { isChange } from '../model/restore-plan.js'
 import type { SessionReading, SessionRef } from '../model/session.js'
 import { conversationJson, promptAgain, rewindConversation, type ConversationRewind, type PromptAgain } from './conversation/rewind-conversation.js'
@@ -82,7 +82,7 @@ export function redo(store: Store, ref: SessionRef, options: { readonly apply?: 
 function checkpointFor(reading: SessionReading, message: string): Checkpoint {
   const found = findCheckpoint(reading.history, message)
   if (found !== undefined) return found
-  const several = reading.history.checkpoints.filter(({ id }) => id.startsWith(message)).length
+  const several = checkpointsBeginning(reading.history, message).length
   const words = several > 1 ? `${String(several)} checkpoints begin with ${message}` : `session ${reading.id} has no checkpoint for message ${message}`
   throw new NoMatchError(words, { hint: `rewind-admin show ${reading.id}` })
 }

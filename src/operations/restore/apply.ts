@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { AnchoredFolder } from '../../fs/anchored-folder.js'
 import { flush, type SyncFileSystem } from '../../fs/flush.js'
 import { FenceError, NoSpaceError, systemErrorCode } from '../../model/errors.js'
 import { ExitCode } from '../../model/exit-code.js'
 import { isChange, type PlannedPath } from '../../model/restore-plan.js'
+import { BackupSource } from './backup-source.js'
 import { Execution, failureOf, type Change, type PathFailure } from './execution.js'
 import { FolderCursor } from './folder-cursor.js'
 import type { RestorePlan } from './plan.js'
@@ -73,9 +73,9 @@ export function carryOut(plan: RestorePlan, stack: RedoStack, options: ApplyOpti
   if (changes.length === 0 || (blocked.length > 0 && !partial)) return resultOf(plan, { failed: blocked })
 
   const restored = changes.filter((change) => change.decision.action === 'restore')
-  let source: AnchoredFolder | undefined
+  let source: BackupSource | undefined
   try {
-    if (restored.length > 0) source = AnchoredFolder.open(plan.source)
+    if (restored.length > 0) source = BackupSource.open(plan.source, plan.inline)
   } catch (error) {
     if (error instanceof FenceError) throw error
     return resultOf(plan, { failed: [...blocked, ...restored.map((change) => failureOf(change.path, error))] })
@@ -208,7 +208,7 @@ export function takeBack(plan: RestorePlan, { changed, point }: RestoreResult, o
 function rollBack(session: string, where: string, touched: readonly PlannedPath[], options: ApplyOptions): readonly PathFailure[] {
   const only = new Set(touched.map((change) => change.path))
   const plan = planFromPoint(session, where, only)
-  const source = AnchoredFolder.open(where)
+  const source = BackupSource.open(where)
   try {
     const run = new Execution({ source, token: randomBytes(8).toString('hex'), partial: true })
     const changes = plan.items.filter((item): item is Change => isChange(item.decision) && item.place !== undefined)

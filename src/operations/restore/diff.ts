@@ -1,13 +1,15 @@
-import { closeSync } from 'node:fs'
 import { isAbsolute, relative } from 'node:path'
 import { AnchoredFolder } from '../../fs/anchored-folder.js'
-import { eachBlock, openInFolder, type Stretch } from '../../fs/content.js'
+import { eachBlockAt, type ContentAt, type Stretch } from '../../fs/content.js'
 import { decodeText, lineStats, unifiedPatch, type DiffSide } from '../../model/line-diff.js'
 import { isChange, type PlannedPath } from '../../model/restore-plan.js'
+import { BackupSource } from './backup-source.js'
 import type { RestorePlan } from './plan.js'
 
 /** Files above this many bytes are not compared line by line. */
 const largestText = 64 * 1024 * 1024
+/** What a patch says of a new file whose mode nothing records. */
+const newFileMode = 0o644
 
 /** What a restore does to one file, counted in lines. */
 export interface ChangeStats {
@@ -48,7 +50,7 @@ function shown(path: string, folder: string | undefined): string {
 function eachChange<T>(plan: RestorePlan, take: (item: PlannedPath, before: DiffSide, after: DiffSide) => T): T[] {
   const changes = plan.items.filter((item) => isChange(item.decision))
   const needsSource = changes.some((item) => item.decision.action === 'restore')
-  const source = needsSource ? AnchoredFolder.open(plan.source) : undefined
+  const source = needsSource ? BackupSource.open(plan.source, plan.inline) : undefined
   try {
     return changes.map((item) => take(item, sideOfTarget(item), sideOfBackup(item, source)))
   } finally {
@@ -60,28 +62,23 @@ function sideOfTarget({ node, place }: PlannedPath): DiffSide {
   if (node.kind !== 'file' || place === undefined) return { kind: 'absent' }
   const folder = AnchoredFolder.open(place.folder)
   try {
-    return sideOf(folder, place.name, { offset: 0, size: node.size }, node.mode)
+    return sideOf({ folder, name: place.name }, { offset: 0, size: node.size }, node.mode)
   } finally {
     folder.close()
   }
 }
 
-function sideOfBackup({ decision }: PlannedPath, source: AnchoredFolder | undefined): DiffSide {
+function sideOfBackup({ decision }: PlannedPath, source: BackupSource | undefined): DiffSide {
   if (decision.action !== 'restore' || source === undefined) return { kind: 'absent' }
-  return sideOf(source, decision.backup, decision, decision.mode)
+  return sideOf(source.at(decision.backup), decision, decision.mode ?? newFileMode)
 }
 
-function sideOf(folder: AnchoredFolder, name: string, stretch: Stretch, mode: number): DiffSide {
+function sideOf(at: ContentAt, stretch: Stretch, mode: number): DiffSide {
   if (stretch.size > largestText) return { kind: 'binary', mode }
-  const fd = openInFolder(folder, name)
-  try {
-    const blocks: Buffer[] = []
-    eachBlock(fd, stretch, (block) => blocks.push(Buffer.from(block)))
-    const text = decodeText(Buffer.concat(blocks))
-    return text === undefined ? { kind: 'binary', mode } : { kind: 'text', text, mode }
-  } finally {
-    closeSync(fd)
-  }
+  const blocks: Buffer[] = []
+  eachBlockAt(at, stretch, (block) => blocks.push(Buffer.from(block)))
+  const text = decodeText(Buffer.concat(blocks))
+  return text === undefined ? { kind: 'binary', mode } : { kind: 'text', text, mode }
 }
 
 function textOf(side: DiffSide): string {

@@ -5,6 +5,7 @@ import { flush, type Written } from '../../fs/flush.js'
 import { discard, removeFile, renameOver, stageBeside, writeInPlace, type NewContent, type Way } from '../../fs/replace-file.js'
 import { RewindAdminError, systemErrorCode } from '../../model/errors.js'
 import type { PlannedPath, TargetPlace } from '../../model/restore-plan.js'
+import type { BackupSource } from './backup-source.js'
 import { FolderCursor } from './folder-cursor.js'
 import { missingFolders, temporaryPrefix } from './redo-point.js'
 
@@ -16,8 +17,8 @@ export interface PathFailure {
 }
 
 export interface ExecutionOptions {
-  /** The folder that the new bytes come from; not needed when nothing but deletes is done. */
-  readonly source: AnchoredFolder | undefined
+  /** Where the new bytes come from; not needed when nothing but deletes is done. */
+  readonly source: BackupSource | undefined
   /** Hex digits, new for each run. */
   readonly token: string
   /** Goes on when a path fails. */
@@ -147,7 +148,7 @@ export class Execution {
     const { source } = this.#options
     if (decision.action !== 'restore' || source === undefined) throw new Error('only a restored path has content')
     const { backup, offset, size, mode } = decision
-    return { folder: source, name: backup, stretch: { offset, size }, mode }
+    return { at: source.at(backup), stretch: { offset, size }, ...(mode === undefined ? {} : { mode }) }
   }
 
   /** Works on changes folder by folder. */

@@ -1,21 +1,24 @@
 import { basename, dirname, join } from 'node:path'
-import type { AnchoredFolder } from '../../fs/anchored-folder.js'
-import { sameBytes } from '../../fs/content.js'
+import { sameContent, sameText } from '../../fs/content.js'
 import { nodeAt, WorkingTree } from '../../fs/working-tree.js'
 import { systemErrorCode } from '../../model/errors.js'
 import type { Resolution } from '../../model/resolve.js'
 import {
   decide,
+  defaultRestoreRules,
+  isAlike,
   obstacle,
   type BackupState,
   type Decision,
   type Observation,
   type ParentState,
   type PlannedPath,
+  type RestoreRules,
   type TargetNode,
   type Wanted,
 } from '../../model/restore-plan.js'
 import { isBelow, linkFence } from '../../model/tracked-path.js'
+import type { BackupSource } from './backup-source.js'
 
 export interface PlannerContext {
   /** The session's start folder, as recorded. */
@@ -24,8 +27,9 @@ export interface PlannerContext {
   readonly windows: boolean
   /** Folders that are never a target. */
   readonly fenced: readonly string[]
-  /** The folder that backups are in; `undefined` when there is none. */
-  readonly source: AnchoredFolder | undefined
+  /** Where backups are; `undefined` when there are none. */
+  readonly source: BackupSource | undefined
+  readonly rules?: RestoreRules
   readonly backupOf: (resolution: Resolution & { readonly state: 'backup' }) => BackupState
   /** Folders that an undone rewind made: they give way to the file that was there before. */
   readonly yielding?: ReadonlySet<string>
@@ -34,10 +38,12 @@ export interface PlannerContext {
 /** Looks at paths one by one and says what a restore does to each. One planner serves one plan. */
 export class PathPlanner {
   readonly #context: PlannerContext
+  readonly #rules: RestoreRules
   readonly #tree = new WorkingTree()
 
   constructor(context: PlannerContext) {
     this.#context = context
+    this.#rules = context.rules ?? defaultRestoreRules
   }
 
   /** Plans every path, then brings together those that are one file, and those that stand in each other's way. */
@@ -78,7 +84,7 @@ export class PathPlanner {
     const { real, missing } = parent
     const place = real === undefined ? undefined : { folder: real, missing, name: basename(path) }
     const seen: Observation = { node, parent, ...this.#fenceAround(place === undefined ? path : join(place.folder, place.name)) }
-    const decision = obstacle(resolution, seen) ?? this.#decide(resolution, seen, join(real ?? dirname(path), basename(path)))
+    const decision = obstacle(resolution, seen, this.#rules) ?? this.#decide(resolution, seen, join(real ?? dirname(path), basename(path)))
     return { path, keys, decision, node, late: false, ...(place === undefined ? {} : { place }) }
   }
 
@@ -88,15 +94,17 @@ export class PathPlanner {
   }
 
   #decide(resolution: Resolution, seen: Observation, real: string): Decision {
-    if (resolution.state !== 'backup') return decide(resolution, seen)
+    if (resolution.state !== 'backup') return decide(resolution, seen, this.#rules)
     const backup = this.#context.backupOf(resolution)
-    const { node } = seen
     const { source } = this.#context
-    if (backup.kind !== 'file' || source === undefined || node.kind !== 'file' || node.mode !== backup.mode || node.size !== backup.size) {
-      return decide(resolution, { ...seen, backup })
+    const lossy = resolution.record.lossy === true && seen.node.kind === 'file'
+    if (backup.kind !== 'file' || source === undefined || !(lossy || isAlike(seen.node, backup, this.#rules))) {
+      return decide(resolution, { ...seen, backup }, this.#rules)
     }
     try {
-      return decide(resolution, { ...seen, backup, equal: sameBytes(real, source, resolution.name, backup) })
+      const at = source.at(resolution.name)
+      const equal = lossy ? sameText(real, at, backup) : sameContent(real, at, backup)
+      return decide(resolution, { ...seen, backup, equal }, this.#rules)
     } catch (error) {
       return { action: 'fail', reason: `it cannot be compared with its backup (${systemErrorCode(error) ?? 'unknown error'})` }
     }

@@ -1,14 +1,16 @@
+import { hash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { dirname, resolve as resolvePath } from 'node:path'
 import type { Store } from '../../formats/format.js'
-import { AnchoredFolder } from '../../fs/anchored-folder.js'
 import { inspectBackup } from '../../fs/content.js'
 import { joinSafe } from '../../fs/safe-path.js'
+import type { BackupRecord } from '../../model/backup.js'
 import { FenceError, NoMatchError, systemErrorCode } from '../../model/errors.js'
 import type { Checkpoint } from '../../model/history.js'
 import { resolve } from '../../model/resolve.js'
-import { isChange, wantedPaths, type PlannedPath, type Wanted } from '../../model/restore-plan.js'
+import { defaultRestoreRules, isChange, wantedPaths, type BackupState, type PlannedPath, type Wanted } from '../../model/restore-plan.js'
 import type { SessionReading } from '../../model/session.js'
+import { BackupSource, isFileName } from './backup-source.js'
 import { PathPlanner } from './path-planner.js'
 
 export type RewindScope = 'code' | 'conversation' | 'both'
@@ -33,6 +35,8 @@ export interface RestorePlan {
   readonly scope: RewindScope
   /** Real path of the folder that the bytes come from. */
   readonly source: string
+  /** Bytes of backups that are no files of their own, by name. */
+  readonly inline: ReadonlyMap<string, Buffer>
   readonly items: readonly PlannedPath[]
   /** Folders that are removed once they are empty, the deepest first: those that the rewind made which is undone. */
   readonly emptied: readonly string[]
@@ -47,15 +51,8 @@ export interface RestorePlan {
 export function planRestore(store: Store, reading: SessionReading, checkpoint: Checkpoint, options: RestoreOptions): RestorePlan {
   const scope = options.scope ?? 'code'
   const base = { session: reading.id, checkpoint: checkpoint.id, scope, source: sourceOf(store, reading.id), emptied: [] }
-  if (scope === 'conversation') return { ...base, items: [] }
-  const wanted = onlyFiles(wantedOf(reading, checkpoint, options), reading, options.files)
-  const backups = openBackups(base.source)
-  try {
-    const planner = plannerFor(store, reading, backups, options)
-    return { ...base, items: planner.planAll(wanted) }
-  } finally {
-    backups?.close()
-  }
+  if (scope === 'conversation') return { ...base, inline: new Map(), items: [] }
+  return withPlanner(store, reading, checkpoint, options, (planner, wanted, inline) => ({ ...base, inline, items: planner.planAll(wanted) }))
 }
 
 /**
@@ -64,29 +61,65 @@ export function planRestore(store: Store, reading: SessionReading, checkpoint: C
  */
 export function hasAnyChanges(store: Store, reading: SessionReading, checkpoint: Checkpoint, options: RestoreOptions): boolean {
   if (options.scope === 'conversation') return false
+  return withPlanner(store, reading, checkpoint, options, (planner, wanted) => wanted.some((each) => isChange(planner.plan(each).decision)))
+}
+
+type Inline = ReadonlyMap<string, Buffer>
+
+function withPlanner<T>(
+  store: Store,
+  reading: SessionReading,
+  checkpoint: Checkpoint,
+  options: RestoreOptions,
+  plan: (planner: PathPlanner, wanted: readonly Wanted[], inline: Inline) => T,
+): T {
   const wanted = onlyFiles(wantedOf(reading, checkpoint, options), reading, options.files)
-  const backups = openBackups(sourceOf(store, reading.id))
+  const inline = inlineOf(store, reading.id, wanted)
+  const source = openSource(sourceOf(store, reading.id), inline)
   try {
-    const planner = plannerFor(store, reading, backups, options)
-    return wanted.some((each) => isChange(planner.plan(each).decision))
+    const planner = new PathPlanner({
+      start: reading.project,
+      home: options.home,
+      windows: options.windows ?? false,
+      fenced: fencedFolders(store, reading.id),
+      source,
+      rules: store.restoreRules ?? defaultRestoreRules,
+      backupOf: ({ name, record }) => lookAtBackup(source, name, record, options.sealOf?.(name)),
+    })
+    return plan(planner, wanted, inline)
   } finally {
-    backups?.close()
+    source?.close()
   }
 }
 
-function plannerFor(store: Store, reading: SessionReading, backups: AnchoredFolder | undefined, options: RestoreOptions): PathPlanner {
-  return new PathPlanner({
-    start: reading.project,
-    home: options.home,
-    windows: options.windows ?? false,
-    fenced: fencedFolders(store, reading.id),
-    source: backups,
-    backupOf: ({ name }) => {
-      // A name comes out of a transcript: it must be the name of a file in the folder and nothing else.
-      if (/[/\\\0]/.test(name) || name === '.' || name === '..') return { kind: 'unreadable', reason: 'it is not a file name' }
-      return backups === undefined ? { kind: 'missing' } : inspectBackup(backups, name, options.sealOf?.(name))
-    },
-  })
+function inlineOf(store: Store, session: string, wanted: readonly Wanted[]): Inline {
+  const inline = new Map<string, Buffer>()
+  if (store.inlineBytes === undefined) return inline
+  for (const { resolution } of wanted) {
+    const bytes = resolution.state === 'backup' ? store.inlineBytes(session, resolution.name) : undefined
+    if (bytes !== undefined && resolution.state === 'backup') inline.set(resolution.name, bytes)
+  }
+  return inline
+}
+
+function lookAtBackup(source: BackupSource | undefined, name: string, record: BackupRecord, seal: string | undefined): BackupState {
+  // A name comes out of a record: it must be the name of a file in the folder and nothing else.
+  if (!isFileName(name)) return { kind: 'unreadable', reason: 'it is not a file name' }
+  const found = source === undefined ? ({ kind: 'missing' } as const) : inspectAt(source, name, seal)
+  return found.kind === 'file' && record.mode !== undefined ? { ...found, mode: record.mode } : found
+}
+
+function inspectAt(source: BackupSource, name: string, seal: string | undefined): BackupState {
+  try {
+    const at = source.at(name)
+    if ('folder' in at) return inspectBackup(at.folder, at.name, seal)
+    const isSealed = seal === undefined || hash('sha256', at.bytes, 'hex') === seal
+    return isSealed ? { kind: 'file', size: at.bytes.length, offset: 0 } : { kind: 'damaged', reason: 'its bytes are not those that were sealed' }
+  } catch (error) {
+    if (error instanceof FenceError) return { kind: 'unreadable', reason: 'its folder is a link, or none' }
+    const code = systemErrorCode(error)
+    return code === 'ENOENT' ? { kind: 'missing' } : { kind: 'unreadable', reason: code ?? 'unknown error' }
+  }
 }
 
 function wantedOf(reading: SessionReading, checkpoint: Checkpoint, { windows }: RestoreOptions): Wanted[] {
@@ -113,7 +146,7 @@ function sourceOf(store: Store, session: string): string {
 
 /** Backups and our own state are never a target, whatever a transcript says. */
 function fencedFolders(store: Store, session: string): string[] {
-  return [dirname(sourceOf(store, session)), store.sidecar].flatMap((folder) => [folder, realOf(folder)])
+  return [dirname(sourceOf(store, session)), store.sidecar, ...(store.fenced ?? [])].flatMap((folder) => [folder, realOf(folder)])
 }
 
 function realOf(folder: string): string {
@@ -124,9 +157,9 @@ function realOf(folder: string): string {
   }
 }
 
-function openBackups(folder: string): AnchoredFolder | undefined {
+function openSource(folder: string, inline: Inline): BackupSource | undefined {
   try {
-    return AnchoredFolder.open(folder)
+    return BackupSource.open(folder, inline)
   } catch (error) {
     if (error instanceof FenceError) throw error
     if (systemErrorCode(error) === 'ENOENT') return undefined

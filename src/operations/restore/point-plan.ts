@@ -4,6 +4,7 @@ import { digestStretch } from '../../fs/content.js'
 import { systemErrorCode } from '../../model/errors.js'
 import type { BackupRecord } from '../../model/backup.js'
 import type { BackupState, Wanted } from '../../model/restore-plan.js'
+import { BackupSource } from './backup-source.js'
 import { PathPlanner } from './path-planner.js'
 import type { RestorePlan } from './plan.js'
 import type { PointEntry } from './redo-point.js'
@@ -29,7 +30,8 @@ export function planFromPoint(session: string, where: string, only?: ReadonlySet
     files.set(record, entry)
     return [{ ...about, resolution: { state: 'backup', name: entry.blob, record } }]
   })
-  const source = AnchoredFolder.open(where)
+  const folder = AnchoredFolder.open(where)
+  const source = BackupSource.open(where)
   try {
     const planner = new PathPlanner({
       start: undefined,
@@ -37,13 +39,14 @@ export function planFromPoint(session: string, where: string, only?: ReadonlySet
       windows: false,
       fenced: [],
       source,
-      backupOf: ({ record }) => inspectSaved(source, files.get(record)),
+      backupOf: ({ record }) => inspectSaved(folder, files.get(record)),
       yielding: new Set(point.folders),
     })
     const emptied = point.folders.toReversed()
-    return { session, checkpoint: point.checkpoint, scope: 'code', source: where, items: planner.planAll(wanted), emptied }
+    return { session, checkpoint: point.checkpoint, scope: 'code', source: where, inline: new Map(), items: planner.planAll(wanted), emptied }
   } finally {
     source.close()
+    folder.close()
   }
 }
 
