@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Store } from '../formats/format.js'
+import type { CapChoice, Store } from '../formats/format.js'
 import { probeFolder, type ProbedFolder } from '../fs/probe.js'
 import { keptCheckpoints, removableBackups } from '../model/cap-plan.js'
 import { NoMatchError, NoStoreError, UsageError } from '../model/errors.js'
@@ -11,8 +11,8 @@ import { isBackupName, parseBackupName } from '../model/names.js'
 import { isSameProject } from '../model/project-path.js'
 import type { ErrorItem, KeptItem } from '../model/report.js'
 import { isConversation, membersOf, type Member, type SessionReading, type SessionRef } from '../model/session.js'
-import type { PlannedItem, RemoveAction } from '../plan/action.js'
-import { FreedBytes } from '../plan/planned-item.js'
+import type { Action, PlannedItem } from '../plan/action.js'
+import { FreedBytes, planItem } from '../plan/planned-item.js'
 import type { PlanContext } from './expire/options.js'
 import { liveSessions } from './removal/live.js'
 import { planFor, type Removal } from './removal/removal.js'
@@ -66,7 +66,7 @@ class CapPlanner {
   readonly #max: number
   readonly #live: ReadonlyMap<string, string>
   readonly #freed = new FreedBytes()
-  readonly #actions: RemoveAction[] = []
+  readonly #actions: Action[] = []
   readonly #kept: KeptItem[] = []
   readonly #findings: Finding[] = []
   readonly #errors: ErrorItem[] = []
@@ -85,6 +85,66 @@ class CapPlanner {
   session(ref: SessionRef): void {
     if (this.#options.project !== undefined && !this.#isInProject(ref, this.#options.project)) return
     this.matched += 1
+    if (this.#store.capSession === undefined) this.#byNames(ref)
+    else this.#byFormat(ref)
+  }
+
+  /** By the rule that a format has of its own: records are rewritten first, and what only they named goes after. */
+  #byFormat(ref: SessionRef): void {
+    const looked = lookAt(this.#store, ref.members)
+    if ('error' in looked) {
+      this.#errors.push(...asErrors(looked.error))
+      return
+    }
+    const reading = this.#store.read(ref, { now: this.#context.now })
+    const choice = this.#store.capSession?.(ref, reading, this.#max, { now: this.#context.now })
+    if (choice === undefined || (choice.drop.length === 0 && choice.rewrites.length === 0 && choice.refusal === undefined)) return
+    this.#overCap += 1
+    const newest = looked.planned.reduce((latest, { item }) => Math.max(latest, Number(BigInt(item.tree?.newestNs ?? item.identity.mtimeNs) / 1_000_000n)), 0)
+    const reason = choice.refusal ?? this.#reasonToKeep(ref, reading, newest)
+    if (reason !== undefined) {
+      this.#kept.push({ session: ref.id, reason: `over the cap of ${String(this.#max)}, but left alone: ${reason}` })
+      return
+    }
+    this.#planChoice(ref, reading, choice, itemsOf(looked.planned))
+  }
+
+  #planChoice(ref: SessionRef, reading: SessionReading, choice: CapChoice, members: readonly PlannedItem[]): void {
+    const looked = lookAt(this.#store, choice.drop)
+    if ('error' in looked) {
+      this.#errors.push(...asErrors(looked.error))
+      return
+    }
+    const rewritten = new Set(choice.rewrites.map(({ path }) => path))
+    const reason = `${String(choice.checkpoints)} checkpoints are beyond the newest ${String(this.#max)}`
+    for (const { path, bytes, mode } of choice.rewrites) {
+      const old = planItem(this.#store.root, { kind: 'transcript', path })?.item
+      this.#actions.push({
+        kind: 'replace',
+        session: ref.id,
+        path,
+        ...(old === undefined ? {} : { old }),
+        content: bytes.toString('base64'),
+        ...(mode === undefined ? {} : { mode }),
+        bytes: 0,
+        reason,
+      })
+    }
+    if (looked.planned.length === 0) return
+    this.#backups += looked.planned.length
+    this.#actions.push({
+      kind: 'trash-backups',
+      session: ref.id,
+      ...(reading.project === undefined ? {} : { project: reading.project }),
+      reason: `${String(looked.planned.length)} paths that no kept checkpoint needs: ${reason}`,
+      bytes: freedBy(this.#freed, looked.planned),
+      items: itemsOf(looked.planned),
+      witnesses: members.filter(({ path }) => !rewritten.has(path)).map(withoutTree),
+      ...(rewritten.size === 0 ? {} : { needs: [...rewritten] }),
+    })
+  }
+
+  #byNames(ref: SessionRef): void {
     if (membersOf(ref, 'backups').length === 0 || transcriptBytes(this.#store.root, ref) < this.#max * leastCheckpointBytes) return
     // Looked at before it is read: what is appended meanwhile shows when the plan is applied.
     const transcripts = lookAt(this.#store, membersOf(ref, 'transcript'))
@@ -98,7 +158,8 @@ class CapPlanner {
     const candidates = this.#onDisk(reading.history, folder, new Set())
     if (candidates.length === 0) return
     this.#overCap += 1
-    const reason = this.#reasonToKeep(ref, reading, folder)
+    const written = Math.max(newestTranscript(this.#store.root, ref) ?? this.#context.now, ...folder.entries.map((entry) => entry.mtimeMs))
+    const reason = this.#reasonToKeep(ref, reading, written)
     if (reason !== undefined) {
       this.#kept.push({ session: ref.id, reason: `over the cap of ${String(this.#max)}, but left alone: ${reason}` })
       return
@@ -133,13 +194,13 @@ class CapPlanner {
     return removableBackups(history, kept).filter(({ name }) => there.has(name) && !spared.has(name))
   }
 
-  #reasonToKeep(ref: SessionRef, reading: SessionReading, folder: ProbedFolder): string | undefined {
+  /** `written` is the newest modification time of its files in milliseconds since 1970. */
+  #reasonToKeep(ref: SessionRef, reading: SessionReading, written: number): string | undefined {
     const { now } = this.#context
     const { quietPeriodMs, protectedSessions } = this.#options
     const said = this.#live.get(ref.id) ?? protectedSessions?.get(ref.id) ?? doubtAbout(reading)
     if (said !== undefined) return said
     if (reading.damaged) return 'its transcript is damaged, so what it refers to is not certain'
-    const written = Math.max(newestTranscript(this.#store.root, ref) ?? now, ...folder.entries.map((entry) => entry.mtimeMs))
     const newest = Math.max(written, reading.lastRecorded ?? written)
     return now - newest <= quietPeriodMs ? `it changed within the quiet period of ${durationText(quietPeriodMs)}` : undefined
   }
@@ -169,6 +230,11 @@ class CapPlanner {
       witnesses,
     })
   }
+}
+
+/** A folder as itself: whether a name came or went in it, whatever was done further below. */
+function withoutTree({ path, kind, type, mode, identity }: PlannedItem): PlannedItem {
+  return { path, kind, type, mode, identity }
 }
 
 /** Sum of the sizes of the transcripts of a session in bytes; 0 when one cannot be looked at. */

@@ -38,6 +38,8 @@ export interface RemoveAction extends ActionBase {
   readonly items: readonly PlannedItem[]
   /** Folders that go too if nothing is left in them by then, relative to the root. */
   readonly emptied?: readonly string[]
+  /** Paths that earlier actions of the plan must have published: until then something in them names what goes. */
+  readonly needs?: readonly string[]
 }
 
 /** Publishes a file made beforehand, in place of an old one that goes to the trash, or where nothing was. */
@@ -50,12 +52,18 @@ export interface ReplaceAction extends ActionBase {
   readonly beside?: true
   /** What is replaced; without it nothing may stand at the path. */
   readonly old?: PlannedItem
-  /** The new file, relative to the sidecar's `staging` folder. */
-  readonly staged: string
-  readonly stagedIdentity: Identity
+  /** The new file: its name in the sidecar's `staging` folder with what it was when it was made there, or its bytes in base64. */
+  readonly staged?: string
+  readonly stagedIdentity?: Identity
+  readonly content?: string
+  /** Permission bits of a file that replaces none; 0600 when not given. */
+  readonly mode?: number
   /** Bytes written to the end of the old file while it was replaced are carried over. */
   readonly appendOnly?: true
 }
+
+/** A replacement whose new file lies in the sidecar's `staging` folder. */
+export type StagedAction = ReplaceAction & { readonly staged: string; readonly stagedIdentity: Identity }
 
 export type Action = RemoveAction | ReplaceAction
 

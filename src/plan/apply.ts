@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { assertRealRoot, foldersAbove, unsafePathReason } from '../fs/safe-path.js'
@@ -7,6 +8,7 @@ import { syncFolder } from '../fs/sync-folder.js'
 import { FenceError, UsageError } from '../model/errors.js'
 import type { ExitCode } from '../model/exit-code.js'
 import type { ErrorItem, KeptItem, PlanItem } from '../model/report.js'
+import type { Writable } from '../model/writable.js'
 import type { Action, Plan, ReplaceAction } from './action.js'
 import { subjectOf } from './action.js'
 import type { ActsOptions } from './file-acts.js'
@@ -23,7 +25,7 @@ import { receiptFor } from './receipt.js'
 import { removeSession } from './remove-session.js'
 import type { RunContext, StillAllowed } from './remove-session.js'
 import { removeTree } from './remove-tree.js'
-import { publish } from './replace.js'
+import { publish, stageContent } from './replace.js'
 import { isRunId } from './run-id.js'
 import { Sidecar } from './sidecar.js'
 import { Slot, slotName } from './slot.js'
@@ -88,6 +90,7 @@ export async function applyPlan(plan: Plan, options: ApplyOptions): Promise<Appl
     method,
     freed: freedBy(method),
     stillAllowed: options.stillAllowed ?? (() => true),
+    published: new Map(),
   }
   const slots = slotNames(plan.actions)
   const journal = begin(run, plan, slots)
@@ -156,7 +159,7 @@ function slotNames(actions: readonly Action[]): string[] {
 function begin(run: RunContext, plan: Plan, slots: readonly string[]): Journal {
   const { sidecar, facts, method } = run
   const header = { runId: facts.runId, command: facts.command, root: plan.root, method, startedAt: new Date(facts.now).toISOString() }
-  const entries = plan.actions.map((action, index) => ({ action, slot: slots[index] ?? String(index) }))
+  const entries = plan.actions.map((action, index) => ({ action: withoutContent(action), slot: slots[index] ?? String(index) }))
   try {
     const journal = Journal.begin(sidecar, header, entries, folderTimes(plan))
     if (method !== 'remove-in-place') sidecar.makeFolder(join(sidecar.trash, facts.runId))
@@ -165,6 +168,14 @@ function begin(run: RunContext, plan: Plan, slots: readonly string[]): Journal {
   } catch (error) {
     throw sidecar.explain(error)
   }
+}
+
+/** A replacement is settled by what stands at the path and by its receipt: the bytes are not needed for it. */
+function withoutContent(action: Action): Action {
+  if (action.kind !== 'replace' || action.content === undefined) return action
+  const bare: Writable<ReplaceAction> = { ...action }
+  delete bare.content
+  return bare
 }
 
 function folderTimes(plan: Plan): FolderTime[] {
@@ -176,11 +187,13 @@ function folderTimes(plan: Plan): FolderTime[] {
   })
 }
 
-async function replace(run: RunContext, action: ReplaceAction, slot: Slot, late: (() => void)[]): Promise<Outcome> {
+async function replace(run: RunContext, asked: ReplaceAction, slot: Slot, late: (() => void)[]): Promise<Outcome> {
+  const stagedName = `${run.facts.runId}-${slot.name}`
   try {
     if (run.method === 'remove-in-place') {
-      throw new FenceError(`${action.path} lies on another file system than its new file; it was left as it is`)
+      throw new FenceError(`${asked.path} lies on another file system than its new file; it was left as it is`)
     }
+    const action = run.sidecar.withRoom(() => stageContent(run, asked, stagedName))
     slot.open()
     const receipt = receiptFor(action, action.old === undefined ? [] : [action.old], run.root, run.facts, run.times)
     run.sidecar.withRoom(() => {
@@ -194,11 +207,13 @@ async function replace(run: RunContext, action: ReplaceAction, slot: Slot, late:
       await run.acts.try(() => { slot.condemn() })
       await removeTree(run.acts, slot.folder)
     }
+    run.published.set(action.path, action.stagedIdentity)
     return { state: 'done', bytes: action.bytes, already: false, notes: [] }
   } catch (error) {
     slot.discard()
+    if (asked.content !== undefined) rmSync(join(run.sidecar.staging, stagedName), { force: true })
     if (error instanceof Changed) return { state: 'kept', reason: error.message }
-    return { state: 'failed', errors: [errorItem(error, action.path)] }
+    return { state: 'failed', errors: [errorItem(error, asked.path)] }
   }
 }
 

@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import type { Identity } from '../fs/identity.js'
 import { statusOf } from '../fs/identity.js'
 import { foldersAbove } from '../fs/safe-path.js'
-import type { Action, PlannedItem, RemoveAction, ReplaceAction } from './action.js'
+import type { Action, PlannedItem, RemoveAction, StagedAction } from './action.js'
 import { inOrderOfRemoval, planSchemaVersion } from './action.js'
 import type { FolderTimes } from './folder-times.js'
 import { identitySchema, itemSchema, refuseNewer, sessionSchema } from './schema.js'
@@ -73,7 +73,7 @@ export interface RunFacts {
 }
 
 /** The receipt for an action that is about to be done, with the items and the folders above them as they are now. */
-export function receiptFor(action: Action, items: readonly PlannedItem[], root: string, run: RunFacts, times: FolderTimes): Receipt {
+export function receiptFor(action: RemoveAction | StagedAction, items: readonly PlannedItem[], root: string, run: RunFacts, times: FolderTimes): Receipt {
   const { session } = action
   const extra = action.kind === 'replace' ? replaceFields(action, root) : removeFields(action)
   const beside = action.kind === 'replace' && action.beside === true
@@ -99,7 +99,7 @@ function removeFields(action: RemoveAction): Pick<Receipt, 'project' | 'lastActi
   }
 }
 
-function replaceFields(action: ReplaceAction, root: string): Pick<Receipt, 'published'> {
+function replaceFields(action: StagedAction, root: string): Pick<Receipt, 'published'> {
   const made = action.beside === true ? [] : foldersAbove(action.path).filter((folder) => statusOf(join(root, folder)) === undefined)
   return {
     published: {

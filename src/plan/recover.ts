@@ -126,7 +126,8 @@ class RunRecovery {
         else if (isThere(root, item.path)) return false
       }
       const allowed = this.#options.stillAllowed ?? ((): true => true)
-      const found = lookAgain({ root, stillAllowed: allowed }, { ...meant, items: left })
+      // What it needs to have been published is not known any more: then it goes back.
+      const found = lookAgain({ root, stillAllowed: allowed, published: new Map() }, { ...meant, items: left })
       if (typeof found === 'string') return false
       if (receipt === undefined) this.#writeReceipt(slot, meant)
       for (const item of found.items) await moveToTrash(this.#bench, slot, item)

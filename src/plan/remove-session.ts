@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { isNoSpace } from '../fs/atomic-write.js'
-import type { InodeName } from '../fs/identity.js'
-import { observe } from '../fs/identity.js'
+import type { Identity, InodeName } from '../fs/identity.js'
+import { identityOf, observe, sameIdentity, statusOf } from '../fs/identity.js'
 import { insideRoot, joinSafe, parentOf } from '../fs/safe-path.js'
 import type { ErrorItem } from '../model/report.js'
 import type { PlannedItem, RemoveAction } from './action.js'
@@ -26,6 +26,8 @@ export interface RunContext extends Bench {
   /** Bytes that become free when the last name of each of these inodes goes. */
   readonly freed: (inodes: readonly InodeName[]) => number
   readonly stillAllowed: StillAllowed
+  /** What replacements of this run put in place, by path. */
+  readonly published: Map<string, Identity>
 }
 
 /** Takes a session, or some of its backups, away: everything or nothing, the transcript last. Never throws for what the disk does. */
@@ -68,9 +70,14 @@ interface Found {
 }
 
 /** Compares everything with the plan. @returns the items that are still there, or why the session is kept */
-export function lookAgain(run: Pick<RunContext, 'root' | 'stillAllowed'>, action: RemoveAction): string | Found {
+export function lookAgain(run: Pick<RunContext, 'root' | 'stillAllowed' | 'published'>, action: RemoveAction): string | Found {
   const allowed = run.stillAllowed(action.session)
   if (allowed !== true) return allowed
+  for (const needed of action.needs ?? []) {
+    const [put, path] = [run.published.get(needed), insideRoot(run.root, needed)]
+    const there = path === undefined ? undefined : statusOf(path)
+    if (put === undefined || there === undefined || !sameIdentity(identityOf(there), put)) return `${needed} is not the file that this run was to put there`
+  }
   for (const witness of action.witnesses ?? []) {
     const path = insideRoot(run.root, witness.path)
     const seen = path === undefined ? undefined : observe(path)

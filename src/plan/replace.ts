@@ -1,13 +1,31 @@
-import { closeSync, constants, openSync, readSync, realpathSync } from 'node:fs'
+import { closeSync, constants, fsyncSync, openSync, readSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { writeWhole } from '../fs/atomic-write.js'
 import { identityOf, sameIdentity, sameInode, statusOf } from '../fs/identity.js'
 import { foldersAbove, insideRoot, joinSafe } from '../fs/safe-path.js'
 import { FenceError, systemErrorCode } from '../model/errors.js'
-import type { ReplaceAction } from './action.js'
+import type { ReplaceAction, StagedAction } from './action.js'
 import type { Bench } from './move.js'
 import { Changed, recheck } from './move.js'
+import { stagingPath } from './sidecar.js'
 import type { Slot } from './slot.js'
+
+/**
+ * Writes the new file of an action that carries its bytes beside our other files; others are ready as they are.
+ * @throws FenceError for an action that has neither; system errors
+ */
+export function stageContent(bench: Bench, action: ReplaceAction, name: string): StagedAction {
+  const { staged, stagedIdentity, content } = action
+  if (staged !== undefined && stagedIdentity !== undefined) return { ...action, staged, stagedIdentity }
+  if (content === undefined) throw new FenceError(`nothing says what ${action.path} shall hold; it was left as it is`)
+  const path = stagingPath({ root: bench.root, sidecar: bench.sidecar.path }, name)
+  bench.acts.direct.create(path, Buffer.from(content, 'base64'))
+  if (action.mode !== undefined) bench.acts.direct.chmod(path, action.mode)
+  syncFile(path)
+  const made = statusOf(path)
+  if (made === undefined) throw new FenceError(`the new file for ${action.path} is gone; the old one stays`)
+  return { ...action, staged: name, stagedIdentity: identityOf(made) }
+}
 
 /**
  * Publishes a staged file. The old one gets a second name in the trash first, then one rename swaps them: there is no moment
@@ -16,7 +34,7 @@ import type { Slot } from './slot.js'
  * @returns a check for bytes that came late, to be run once more when the run ends
  * @throws Changed, FenceError, system errors; the old file is then still in place
  */
-export async function publish(bench: Bench, slot: Slot, action: ReplaceAction): Promise<() => void> {
+export async function publish(bench: Bench, slot: Slot, action: StagedAction): Promise<() => void> {
   const staged = joinSafe(bench.sidecar.staging, action.staged)
   const stagedNow = statusOf(staged)
   if (stagedNow?.isFile() !== true || !sameIdentity(identityOf(stagedNow), action.stagedIdentity)) {
@@ -115,6 +133,16 @@ async function publishNew(bench: Bench, staged: string, action: ReplaceAction): 
   }
 }
 
+/** A file that is renamed over another must be on the disk before its name is. */
+function syncFile(path: string): void {
+  const fd = openSync(path, 'r+')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
 /** Appends what was written to the old file beyond `from` to the new one. Returns how far the old one has been read. */
 function carryTail(kept: string, path: string, from: number): number {
   const old = openSync(kept, constants.O_RDONLY | constants.O_NOFOLLOW)
@@ -136,7 +164,7 @@ function carryTail(kept: string, path: string, from: number): number {
   }
 }
 
-async function takeBackIfWritten(bench: Bench, kept: string, path: string, action: ReplaceAction): Promise<void> {
+async function takeBackIfWritten(bench: Bench, kept: string, path: string, action: StagedAction): Promise<void> {
   const old = statusOf(kept)
   const fresh = statusOf(path)
   if (old === undefined || action.old === undefined || sameIdentity(identityOf(old), action.old.identity)) return

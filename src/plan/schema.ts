@@ -38,6 +38,7 @@ const removeSchema = v.object({
     v.check((items) => !overlap(items.map((item) => item.path)), 'holds one path inside another, or twice'),
   ),
   emptied: v.exactOptional(v.array(safePath)),
+  needs: v.exactOptional(v.array(safePath)),
 })
 
 const replaceSchema = v.object({
@@ -47,8 +48,10 @@ const replaceSchema = v.object({
   path: safePath,
   beside: v.exactOptional(v.literal(true)),
   old: v.exactOptional(itemSchema),
-  staged: safePath,
-  stagedIdentity: identitySchema,
+  staged: v.exactOptional(safePath),
+  stagedIdentity: v.exactOptional(identitySchema),
+  content: v.exactOptional(v.pipe(v.string(), v.base64())),
+  mode: v.exactOptional(v.pipe(count, v.maxValue(0o7777))),
   appendOnly: v.exactOptional(v.literal(true)),
 })
 

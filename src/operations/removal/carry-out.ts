@@ -13,20 +13,26 @@ export interface CarryOutOptions extends Omit<ApplyOptions, 'stillAllowed'> {
 /**
  * Applies a removal: refuses what the brake refuses, asks the registry of running sessions again before each act, and leaves
  * a tombstone for each session that is gone. Hold the store's lock, and let interrupted runs be recovered before.
- * @throws the refusal of the removal, and what `applyPlan` throws; nothing was moved then
+ * @throws the refusal of the removal, LockedError while the agent's own housekeeping works, and what `applyPlan` throws; nothing was moved then
  */
 export async function carryOut(store: Store, removal: Removal, options: CarryOutOptions): Promise<ApplyResult> {
   if (removal.refusal !== undefined) throw removal.refusal
   const removed: string[] = []
-  const result = await applyPlan(removal.plan, {
-    ...options,
-    stillAllowed: notLive(store, options.machine, options.now),
-    onItem: (progress) => {
-      const { action, outcome } = progress
-      if (action.kind === 'trash-session' && outcome.state === 'done') removed.push(action.session)
-      options.onItem?.(progress)
-    },
-  })
+  const agentLock = removal.plan.actions.length === 0 ? undefined : store.takeAgentLock?.(options.now)
+  let result: ApplyResult
+  try {
+    result = await applyPlan(removal.plan, {
+      ...options,
+      stillAllowed: notLive(store, options.machine, options.now),
+      onItem: (progress) => {
+        const { action, outcome } = progress
+        if (action.kind === 'trash-session' && outcome.state === 'done') removed.push(action.session)
+        options.onItem?.(progress)
+      },
+    })
+  } finally {
+    agentLock?.release()
+  }
   try {
     const { runId, now } = options
     appendTombstones(store, tombstonesOf(removal.plan, removed, { runId, now, firstActivity: removal.firstActivity }))
