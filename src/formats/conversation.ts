@@ -44,6 +44,8 @@ export interface Prompt {
 
 /** What can be done with the conversations of a format whose rules for writing them are known. */
 export interface Conversations {
+  /** The command that goes on with a session; without it a conversation cannot be rewound from outside, only code can. */
+  readonly resume?: (session: string) => string
   /** True for a text that can be the id of a session. */
   isSessionId(text: string): boolean
   /** Path of the transcript of a fork of `session`, relative to the root. */

@@ -118,6 +118,8 @@ export interface NewFile {
   readonly bytes: Buffer
   /** Permission bits; those of the file that it replaces when not given, else 0600. */
   readonly mode?: number
+  /** Stamp of the file that the bytes were made from: when it changed meanwhile, nothing is written. */
+  readonly was?: { readonly size: number; readonly mtimeNs: string }
 }
 
 /** What enforcing the cap does to one session, by the format's own rule. */
@@ -143,7 +145,7 @@ export interface SavedPath {
   /** As recorded. */
   readonly key: string
   /** Of a file: where its bytes were saved, and its permission bits; `undefined` when there is no file. */
-  readonly file: { readonly bytes: () => Buffer; readonly mode: number } | undefined
+  readonly file: { bytes(): Buffer; readonly mode: number } | undefined
 }
 
 /** The agent's own stack of rewinds that can be undone. */
@@ -151,7 +153,7 @@ export interface AgentRedo {
   /** The checkpoint that undoing the newest rewind goes to, or why that is not possible. */
   top(session: SessionRef, reading: SessionReading): { readonly checkpoint: Checkpoint } | { readonly refusal: string }
   /** The files that put a rewind on the stack, in the order in which they are published; the last one makes it valid. */
-  push(session: SessionRef, saved: readonly SavedPath[], context: { readonly now: number; readonly uuid: () => string }): readonly NewFile[]
+  push(session: SessionRef, saved: readonly SavedPath[], context: { readonly now: number; uuid(): string }): readonly NewFile[]
   /** The files that take the newest rewind off the stack. */
   pop(session: SessionRef): readonly NewFile[]
 }

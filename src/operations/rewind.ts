@@ -8,9 +8,10 @@ import { isChange } from '../model/restore-plan.js'
 import type { SessionReading, SessionRef } from '../model/session.js'
 import { conversationJson, promptAgain, rewindConversation, type ConversationRewind, type PromptAgain } from './conversation/rewind-conversation.js'
 import type { ForkContext } from './fork/options.js'
+import { applyAgentRedo, applyWithAgentRedo, planAgentRedo } from './restore/agent-redo.js'
 import { applyRestore, blockedPaths, skippedPaths, takeBack, type RestoreResult } from './restore/apply.js'
 import { diffStats, unifiedDiff } from './restore/diff.js'
-import { planRestore, type RestorePlan, type RewindScope } from './restore/plan.js'
+import { planRestore, type RestoreOptions, type RestorePlan, type RewindScope } from './restore/plan.js'
 import { applyRedo, planRedo } from './restore/redo.js'
 import { SealStore } from './seals.js'
 
@@ -52,7 +53,7 @@ export async function rewind(store: Store, ref: SessionRef, message: string, opt
   const shown = plan === undefined ? noChanges : changesJson(plan, options.diff === true)
   if (options.apply !== true) return report(store, reading, checkpoint, { plan, shown, again })
 
-  const result = plan === undefined ? undefined : applyRestore(plan, applyOptions(store, options, context))
+  const result = plan === undefined || checkpoint === undefined ? undefined : applyCode(store, ref, { reading, checkpoint, plan }, options, context)
   const failed = result !== undefined && result.exitCode !== ExitCode.done
   if (!withConversation || failed) return report(store, reading, checkpoint, { plan, shown, again, result })
   try {
@@ -73,7 +74,15 @@ export async function rewind(store: Store, ref: SessionRef, message: string, opt
  */
 export function redo(store: Store, ref: SessionRef, options: { readonly apply?: boolean; readonly force?: boolean; readonly diff?: boolean }, context: RewindContext): Report {
   const reading = store.read(ref, { now: context.now })
-  const plan = planRedo(store, reading, { force: options.force === true })
+  const force = options.force === true
+  const { agentRedo } = store
+  if (agentRedo !== undefined) {
+    const plan = planAgentRedo(store, agentRedo, ref, reading, { force, ...restoreOptions(store, reading, {}, context) })
+    const shown = changesJson(plan, options.diff === true)
+    const result = options.apply === true ? applyAgentRedo(store, agentRedo, ref, plan, applyOptions(store, {}, context)) : undefined
+    return { ...report(store, reading, undefined, { plan, shown, ...(result === undefined ? {} : { result }) }), command: 'redo' }
+  }
+  const plan = planRedo(store, reading, { force })
   const shown = changesJson(plan, options.diff === true)
   const result = options.apply === true ? applyRedo(plan, applyOptions(store, {}, context)) : undefined
   return { ...report(store, reading, undefined, { plan, shown, ...(result === undefined ? {} : { result }) }), command: 'redo' }
@@ -87,14 +96,32 @@ function checkpointFor(reading: SessionReading, message: string): Checkpoint {
   throw new NoMatchError(words, { hint: `rewind-admin show ${reading.id}` })
 }
 
-function planCode(store: Store, reading: SessionReading, checkpoint: Checkpoint, options: RewindOptions, context: RewindContext): RestorePlan {
+function planCode(store: Store, reading: SessionReading, checkpoint: Checkpoint, options: Pick<RewindOptions, 'files'>, context: RewindContext): RestorePlan {
+  return planRestore(store, reading, checkpoint, restoreOptions(store, reading, options, context))
+}
+
+function restoreOptions(store: Store, reading: SessionReading, { files }: Pick<RewindOptions, 'files'>, context: RewindContext): RestoreOptions {
   const seals = new SealStore(store.sidecar).get(reading.id)?.backups
-  return planRestore(store, reading, checkpoint, {
+  return {
     home: context.home,
     windows: context.windows,
-    ...(options.files === undefined ? {} : { files: options.files }),
+    ...(files === undefined ? {} : { files }),
     sealOf: (name) => seals?.get(name)?.sha256,
-  })
+  }
+}
+
+interface Code {
+  readonly reading: SessionReading
+  readonly checkpoint: Checkpoint
+  readonly plan: RestorePlan
+}
+
+function applyCode(store: Store, ref: SessionRef, { reading, checkpoint, plan }: Code, options: RewindOptions, context: RewindContext): RestoreResult {
+  const { agentRedo } = store
+  const how = applyOptions(store, options, context)
+  if (agentRedo === undefined) return applyRestore(plan, how)
+  const everything = options.files === undefined ? plan : planCode(store, reading, checkpoint, {}, context)
+  return applyWithAgentRedo(store, agentRedo, ref, { plan, everything }, how)
 }
 
 function applyOptions(store: Store, options: Pick<RewindOptions, 'partial'>, context: RewindContext): Parameters<typeof applyRestore>[1] {

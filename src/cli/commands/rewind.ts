@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Store } from '../../formats/format.js'
 import { isFields } from '../../model/fields.js'
 import type { Report } from '../../model/report.js'
 import { rewind } from '../../operations/rewind.js'
@@ -14,7 +15,7 @@ export const command = defineCommand({
     message: { type: 'string', demandOption: true, describe: 'The message to go back to, by id or unique prefix' },
   },
   options: {
-    'scope': { choices: ['code', 'conversation', 'both'] as const, default: 'both', describe: 'What goes back' },
+    'scope': { choices: ['code', 'conversation', 'both'] as const, describe: 'What goes back; both where the conversation can, else the code' },
     'file': { type: 'string', array: true, describe: 'Only this file; may be given again' },
     'diff': { type: 'boolean', describe: 'Show the changes as a unified diff' },
     'partial': { type: 'boolean', describe: 'Restore what can be restored although some backups are missing or damaged' },
@@ -30,7 +31,7 @@ export const command = defineCommand({
         ref,
         options.message,
         {
-          scope: options.scope,
+          scope: options.scope ?? (store.conversations?.resume === undefined ? 'code' : 'both'),
           ...(options.file === undefined ? {} : { files: options.file }),
           partial: options.partial === true,
           diff: options.diff === true,
@@ -41,14 +42,15 @@ export const command = defineCommand({
         writingContext(context, place, 'rewind'),
       )
     const report = options.apply === true ? await withLock(context, place, store, 'rewind', act) : await act()
-    const next = nextOf(report, options.apply === true)
+    const next = nextOf(store, report, options.apply === true)
     return { report: { ...report, ...next }, text: () => ({ body: rewindText(report) }) }
   },
 })
 
-function nextOf(report: Report, apply: boolean): { readonly next?: string } {
+function nextOf(store: Store, report: Report, apply: boolean): { readonly next?: string } {
   if (!apply) return { next: 'Run it again with --apply to act.' }
   const conversation = report.extra?.conversation
   const session = isFields(conversation) ? conversation.session : undefined
-  return typeof session === 'string' ? { next: `claude --resume ${session}` } : {}
+  const resume = store.conversations?.resume
+  return typeof session === 'string' && resume !== undefined ? { next: resume(session) } : {}
 }

@@ -77,6 +77,7 @@ export function openClaudeCode(root: string, around: Surroundings): Store {
 
 function conversationsOf(root: string): Conversations {
   return {
+    resume: (session) => `claude --resume ${session}`,
     isSessionId: isUuid,
     transcriptPath: (session, newId) => `${membersOf(session, 'transcript')[0]?.path.replace(/\/[^/]*$/, '') ?? projectsFolder}/${newId}.jsonl`,
     forkTranscript: (session, request, write) => forkTranscript(root, session, request, write),

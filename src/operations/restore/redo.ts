@@ -59,7 +59,7 @@ export function applyRedo(plan: RedoPlan, options: ApplyOptions): RestoreResult 
 }
 
 /** Tracked paths with a record that was made after a time (milliseconds since 1970), sorted. */
-function editsSince({ history }: SessionReading, since: number): string[] {
+export function editsSince({ history }: SessionReading, since: number): string[] {
   const isNewer = (record: BackupRecord): boolean => record.time !== undefined && Date.parse(record.time) > since
   const newer = new Set<string>()
   for (const files of [history.originals, ...history.checkpoints.map((checkpoint) => checkpoint.files)]) {
