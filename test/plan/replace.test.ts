@@ -2,11 +2,12 @@ import { appendFileSync, chmodSync, existsSync, linkSync, lstatSync, readFileSyn
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { identityOf, statusOf } from '../../src/fs/identity.js'
-import type { ReplaceAction } from '../../src/plan/action.js'
+import type { RemoveAction, ReplaceAction } from '../../src/plan/action.js'
 import { applyPlan } from '../../src/plan/apply.js'
 import { planItem } from '../../src/plan/planned-item.js'
 import { recoverRuns } from '../../src/plan/recover.js'
 import { restoreFromTrash } from '../../src/plan/restore.js'
+import { parsePlan } from '../../src/plan/schema.js'
 import type { StorePlace } from '../../src/plan/sidecar.js'
 import { stagingPath } from '../../src/plan/sidecar.js'
 import { writeStoreFile } from '../helpers/store.js'
@@ -164,4 +165,48 @@ test.each(['before', 'after'])('promise 6: a run that died just %s the swap is s
   expect(read(store, shared)).toBe(when === 'before' ? 'one\ntwo\n' : 'one\n')
   if (when === 'after') await restoreFromTrash(store, run1)
   expect(storeTree(store.root)).toEqual(before)
+})
+
+/** Removal of one backup of the sample session, which waits for `needs`. */
+function waitingRemoval(store: StorePlace, needs: readonly string[]): RemoveAction {
+  const path = `file-history/${sessionId(0)}/${hash(0)}@v1`
+  const item = planItem(store.root, { kind: 'backups', path })?.item
+  if (item === undefined) throw new Error('no backup there')
+  return { kind: 'trash-backups', session: sessionId(0), reason: 'cap', bytes: 1, items: [item], needs }
+}
+
+function carried(store: StorePlace, path: string, text: string, extra: Partial<ReplaceAction> = {}): ReplaceAction {
+  const old = planItem(store.root, { kind: 'leftover', path })?.item
+  return { kind: 'replace', path, reason: 'cap', bytes: 0, content: Buffer.from(text).toString('base64'), ...(old === undefined ? {} : { old }), ...extra }
+}
+
+test('a plan that carries the new file itself publishes it through a file, and nothing of it is left aside', async () => {
+  const store = await storeWithShared()
+  const plan = parsePlan(JSON.parse(JSON.stringify(planOf(store, [carried(store, shared, 'one\n')]))), 'plan')
+  expect(await applyPlan(plan, { now, runId: run1 })).toMatchObject({ exitCode: 0, errors: [], kept: [] })
+  expect(read(store, shared)).toBe('one\n')
+  expect(lstatSync(join(store.root, shared)).mode & 0o7777).toBe(0o640)
+  expect(readdirSync(join(store.sidecar, 'staging'))).toEqual([])
+  expect(await restoreFromTrash(store, run1)).toMatchObject({ restored: [shared], errors: [] })
+  expect(read(store, shared)).toBe('one\ntwo\n')
+})
+
+test('the journal does not repeat the bytes that a plan carries', async () => {
+  const store = await storeWithShared()
+  await applyPlan(planOf(store, [carried(store, shared, 'one secret word\n')]), { now, runId: run1 })
+  expect(readFileSync(join(store.sidecar, 'journals', `${run1}.jsonl`), 'utf8')).not.toContain(Buffer.from('one secret word\n').toString('base64'))
+})
+
+test('promise 4: a backup that waits for a rewritten file goes only when that file is in its place', async () => {
+  const store = await storeWithShared()
+  const removal = waitingRemoval(store, [shared])
+  const late = carried(store, shared, 'one\n')
+  appendFileSync(join(store.root, shared), 'three\n')
+  const refused = await applyPlan(planOf(store, [late, removal]), { now, runId: run1 })
+  expect(refused).toMatchObject({ done: [], kept: [{ session: shared }, { session: sessionId(0), reason: `${shared} is not the file that this run was to put there` }] })
+  expect(existsSync(join(store.root, removal.items[0]?.path ?? ''))).toBe(true)
+
+  const done = await applyPlan(planOf(store, [carried(store, shared, 'one\n'), removal]), { now, runId: `${run1}2` })
+  expect(done).toMatchObject({ exitCode: 0, kept: [] })
+  expect(existsSync(join(store.root, removal.items[0]?.path ?? ''))).toBe(false)
 })
