@@ -133,6 +133,40 @@ export interface CapChoice {
   readonly refusal?: string
 }
 
+/** A file that a migration makes, relative to the root. */
+export interface MigratedFile {
+  readonly path: string
+  /** Permission bits; those of the file that it replaces when not given, else 0600. */
+  readonly mode?: number
+  /** Modification time in milliseconds since 1970; now when not given. */
+  readonly mtimeMs?: number
+  /** Hands over its bytes piece by piece; throws when what it is made from changed meanwhile. */
+  write(take: (bytes: Buffer) => void): void
+}
+
+/** What brings one session up to date, or to another place. */
+export interface Migration {
+  /** What is done, in words, for the plan. */
+  readonly reason: string
+  /** Files in the order in which they are published. */
+  readonly files: readonly MigratedFile[]
+  /** What goes to the trash once the result was read back; relative to the root. */
+  readonly drop: readonly Member[]
+  /** Folders that go when nothing is left in them. */
+  readonly emptied?: readonly string[]
+  /** The key of a tracked path afterwards; the same when not given. */
+  readonly newKey?: (key: string) => string
+  /** Findings that stay: what could not be brought over, and why. */
+  readonly findings?: readonly Finding[]
+}
+
+/** What a migration is asked for. Folders are absolute. */
+export interface MigrationRequest {
+  readonly now: number
+  /** A project that was moved: sessions of the first folder, or below it, are now of the second. */
+  readonly move?: { readonly from: string; readonly to: string }
+}
+
 /** A folder in which backups of a session lie; `prefix` stands before the name of a file in the name of its backup. */
 export interface BackupFolder {
   /** Relative to the root. */
@@ -212,6 +246,13 @@ export interface Store {
   check?(session: SessionRef, reading: SessionReading, context: { readonly now: number }): Finding[]
   /** What enforcing the cap does; without it, backups that no kept checkpoint needs go and nothing is rewritten. */
   capSession?(session: SessionRef, reading: SessionReading, max: number, context: { readonly now: number }): CapChoice
+  /** True when checkpoints stand in the transcript alone, so that a state of our own helps them to outlive it. */
+  readonly checkpointsInTranscript?: true
+  /**
+   * What brings a session to the newest generation, or to the place that its project was moved to; `undefined` when there is
+   * nothing to do. Reads only.
+   */
+  migrate?(session: SessionRef, reading: SessionReading, request: MigrationRequest): Migration | { readonly refusal: string } | undefined
   /** Where the agent keeps its own undone rewinds; without it they are kept in the sidecar alone. */
   readonly agentRedo?: AgentRedo
   /** Takes the agent's own lock of housekeeping, if it has one. Throws `LockedError` while the agent holds it. */

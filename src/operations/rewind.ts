@@ -8,6 +8,7 @@ import { isChange } from '../model/restore-plan.js'
 import type { SessionReading, SessionRef } from '../model/session.js'
 import { conversationJson, promptAgain, rewindConversation, type ConversationRewind, type PromptAgain } from './conversation/rewind-conversation.js'
 import type { ForkContext } from './fork/options.js'
+import { readSession } from './read-session.js'
 import { applyAgentRedo, applyWithAgentRedo, planAgentRedo } from './restore/agent-redo.js'
 import { applyRestore, blockedPaths, skippedPaths, takeBack, type RestoreResult } from './restore/apply.js'
 import { diffStats, unifiedDiff } from './restore/diff.js'
@@ -44,7 +45,7 @@ export interface RewindContext extends ForkContext {
  *   stopped the conversation, after the files were put back, or FenceError when some of them could not be
  */
 export async function rewind(store: Store, ref: SessionRef, message: string, options: RewindOptions, context: RewindContext): Promise<Report> {
-  const reading = store.read(ref, { now: context.now })
+  const reading = readSession(store, ref, { now: context.now })
   const withCode = options.scope !== 'conversation'
   const withConversation = options.scope !== 'code'
   const checkpoint = withCode ? checkpointFor(reading, message) : undefined
@@ -73,7 +74,7 @@ export async function rewind(store: Store, ref: SessionRef, message: string, opt
  * @throws NoMatchError without a rewind to undo; FenceError when the session recorded newer states, unless `force`
  */
 export function redo(store: Store, ref: SessionRef, options: { readonly apply?: boolean; readonly force?: boolean; readonly diff?: boolean }, context: RewindContext): Report {
-  const reading = store.read(ref, { now: context.now })
+  const reading = readSession(store, ref, { now: context.now })
   const force = options.force === true
   const { agentRedo } = store
   if (agentRedo !== undefined) {

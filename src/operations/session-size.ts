@@ -75,6 +75,17 @@ function asItem(error: unknown, path: string): ErrorItem {
   return { code, path, message: `${path} cannot be looked at: ${why}` }
 }
 
+/** Newest modification time of files and of all that lies in folders, milliseconds since 1970; 0 for none. */
+export function newestFile(store: Pick<Store, 'root'>, members: readonly Member[]): number {
+  const looked = lookAt(store, members)
+  return 'error' in looked ? 0 : newestOf(looked.planned)
+}
+
+/** The same of what was looked at already. */
+export function newestOf(planned: readonly Planned[]): number {
+  return planned.reduce((latest, { item }) => Math.max(latest, Number(BigInt(item.tree?.newestNs ?? item.identity.mtimeNs) / 1_000_000n)), 0)
+}
+
 /** Newest modification time of the transcripts of a session in milliseconds since 1970; links are not followed. */
 export function newestTranscript(root: string, ref: SessionRef): number | undefined {
   let newest: number | undefined

@@ -6,6 +6,7 @@ import type { Checkpoint, History } from '../model/history.js'
 import { noItems, type Json, type Report } from '../model/report.js'
 import { resolve } from '../model/resolve.js'
 import type { Message, SessionRef } from '../model/session.js'
+import { readSession } from './read-session.js'
 import { severalBegin } from './select.js'
 import { probeBackups } from './session-facts.js'
 
@@ -32,7 +33,7 @@ export function findSession(stores: readonly Store[], id: string): { store: Stor
  */
 export function show(stores: readonly Store[], id: string, now: number): Report {
   const { store, ref } = findSession(stores, id)
-  const reading = store.read(ref, { now })
+  const reading = readSession(store, ref, { now })
   const messages = new Map(messagesOf(store, ref).map((message) => [message.id, message]))
   const present = new Set(probeBackups(store, ref)?.entries.flatMap((entry) => (entry.node === 'file' && entry.error === undefined ? [entry.name] : [])))
   const checkpoints = reading.history.checkpoints.map((checkpoint) => checkpointJson(reading.history, checkpoint, messages.get(checkpoint.id), present))

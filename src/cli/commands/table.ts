@@ -60,6 +60,13 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import('./repair.js')).command,
   },
   {
+    name: 'migrate',
+    usage: '[session..]',
+    describe: 'Bring older states up to date, or to where a project moved; a preview without --apply',
+    example: 'migrate --move ~/notes ~/work/notes',
+    load: async () => (await import('./migrate.js')).command,
+  },
+  {
     name: 'rewind',
     usage: '<session> <message>',
     describe: 'Take code, conversation or both back to a message; a preview without --apply',

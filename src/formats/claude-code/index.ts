@@ -53,6 +53,7 @@ export function openClaudeCode(root: string, around: Surroundings): Store {
     sidecar: join(real, '.rewind-admin'),
     cap: defaultCap,
     linksAreSafe: true,
+    checkpointsInTranscript: true,
     testedClient,
     inventory: () => takeInventory(real),
     read: (session, options) => readSession(real, session, options),

@@ -1,0 +1,55 @@
+import { UsageError } from '../../model/errors.js'
+import type { Report } from '../../model/report.js'
+import { migrate, type MigrateOptions } from '../../operations/migrate/migrate.js'
+import { newToken } from '../../plan/run-id.js'
+import type { CommandContext } from '../context.js'
+import { absolutePath } from '../globals.js'
+import { withLock } from '../locked.js'
+import { mergeReports } from '../merge.js'
+import { narrowTo, openWorkplace, sessionProgress } from '../workplace.js'
+import { defineCommand } from './command.js'
+
+export const command = defineCommand({
+  positionals: {
+    session: { type: 'string', array: true, describe: 'Session ids or unique prefixes; none means all' },
+  },
+  options: {
+    'move': { type: 'string', array: true, nargs: 2, describe: 'The project moved: its old folder and its new one' },
+    'from-cwd': { type: 'string', describe: 'The old folder of a project that moved; with --to-cwd the same as --move' },
+    'to-cwd': { type: 'string', describe: 'The new folder of a project that moved' },
+    'apply': { type: 'boolean', describe: 'Act; without it the plan is only printed' },
+  },
+  async run(context, options) {
+    const place = narrowTo(openWorkplace(context), options.session)
+    const move = moveOf(context, options.move, options.fromCwd, options.toCwd)
+    const reports: Report[] = []
+    for (const store of place.stores) {
+      const act = (): Promise<Report> =>
+        migrate(
+          store,
+          {
+            ...(options.session === undefined ? {} : { sessions: options.session }),
+            ...(move === undefined ? {} : { move }),
+            apply: options.apply === true,
+            quietPeriodMs: place.config.quietPeriodMs,
+          },
+          { now: context.now(), machine: place.machine, token: newToken(), signal: context.signal, progress: sessionProgress(context, 'migrate') },
+        )
+      reports.push(options.apply === true ? await withLock(context, place, store, 'migrate', act) : await act())
+    }
+    const report = mergeReports('migrate', reports)
+    const planned = options.apply !== true && report.plan.length > 0
+    return { report: planned ? { ...report, next: 'Run it again with --apply to act.' } : report }
+  },
+})
+
+function moveOf(context: CommandContext, move: readonly string[] | undefined, from: string | undefined, to: string | undefined): MigrateOptions['move'] {
+  if ((from === undefined) !== (to === undefined)) throw new UsageError('--from-cwd and --to-cwd go together')
+  const [first, second, ...more] = move ?? (from === undefined || to === undefined ? [] : [from, to])
+  if (more.length > 0 || (move !== undefined && from !== undefined)) throw new UsageError('one project is moved at a time')
+  if (first === undefined || second === undefined) return undefined
+  const folders = { from: absolutePath(first, context), to: absolutePath(second, context) }
+  if (folders.from === folders.to) throw new UsageError(`${folders.from} is both the old folder and the new one`)
+  if (folders.from === '/' || folders.from === context.home) throw new UsageError(`${folders.from} is no project folder`)
+  return folders
+}

@@ -1,0 +1,255 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Machine, Migration, MigrationRequest, Store } from '../../formats/format.js'
+import { ExitCode, worstExit } from '../../model/exit-code.js'
+import { durationText } from '../../model/expiry.js'
+import type { Finding } from '../../model/finding.js'
+import type { ErrorItem, KeptItem, PlanItem, Report } from '../../model/report.js'
+import type { SessionReading, SessionRef } from '../../model/session.js'
+import type { RemoveAction, ReplaceAction } from '../../plan/action.js'
+import { applyPlan, type ApplyResult } from '../../plan/apply.js'
+import { errorItem } from '../../plan/outcome.js'
+import { newRunId, partRunId } from '../../plan/run-id.js'
+import { restoreFromTrash } from '../../plan/restore.js'
+import { liveSessions, notLive } from '../removal/live.js'
+import { planFor } from '../removal/removal.js'
+import { selectSessions } from '../select.js'
+import { contentsOf, doubtAbout, itemsOf, lookAt, newestFile } from '../session-size.js'
+import { firstDifference, resolutionsOf, type Resolutions } from './resolutions.js'
+import { stageFile } from './stage.js'
+import { moveState, planState, type StatePlan } from './states.js'
+
+export interface MigrateOptions {
+  /** Session ids or unique prefixes; none means all. */
+  readonly sessions?: readonly string[]
+  /** A project that was moved: absolute paths. */
+  readonly move?: MigrationRequest['move']
+  readonly apply?: boolean
+  /** A session that changed within so many milliseconds is left alone. */
+  readonly quietPeriodMs: number
+}
+
+/** What migrate needs of the machine; everything is passed in. */
+export interface MigrateContext {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  readonly machine: Machine
+  /** Hex digits, new for each run. */
+  readonly token: string
+  readonly signal?: AbortSignal
+  progress?(done: number, total: number): void
+}
+
+interface Planned {
+  readonly ref: SessionRef
+  readonly migration: Migration
+  readonly before: Resolutions
+}
+
+/**
+ * Brings sessions to the newest generation that their agent reads, or to the place that their project was moved to, and keeps a
+ * state of our own of checkpoints that stand in a transcript alone. Without `apply` nothing is written. With it the new files
+ * are published first; originals go to the trash only after the result was read back and every path is the same at every
+ * checkpoint, else the new files are taken back. Doing it twice is doing it once. Hold the store's lock.
+ * @throws UsageError, NoMatchError for sessions that cannot be found; what `applyPlan` throws
+ */
+export async function migrate(store: Store, options: MigrateOptions, context: MigrateContext): Promise<Report> {
+  return new Migrate(store, options, context).run()
+}
+
+class Migrate {
+  readonly #store: Store
+  readonly #options: MigrateOptions
+  readonly #context: MigrateContext
+  readonly #runId: string
+  readonly #findings: Finding[] = []
+  readonly #kept: KeptItem[] = []
+  readonly #errors: ErrorItem[] = []
+  readonly #items: PlanItem[] = []
+  readonly #codes: ExitCode[] = []
+  #storeSessions = 0
+
+  constructor(store: Store, options: MigrateOptions, context: MigrateContext) {
+    this.#store = store
+    this.#options = options
+    this.#context = context
+    this.#runId = newRunId(context.now, context.token)
+  }
+
+  async run(): Promise<Report> {
+    const { sessions } = this.#store.inventory()
+    this.#storeSessions = sessions.length
+    const selected = selectSessions(sessions, this.#options.sessions)
+    const live = liveSessions(this.#store.live(this.#context.machine, this.#context.now))
+    const states: StatePlan[] = []
+    const planned: Planned[] = []
+    for (const [index, ref] of selected.entries()) {
+      this.#context.signal?.throwIfAborted()
+      this.#context.progress?.(index + 1, selected.length)
+      const reading = this.#store.read(ref, { now: this.#context.now })
+      const state = planState(this.#store, ref, reading)
+      if (state !== undefined) states.push(state)
+      const found = this.#planOne(ref, reading, live)
+      if (found !== undefined) planned.push(found)
+    }
+    for (const { item } of states) this.#items.push(item)
+    for (const { ref, migration } of planned) this.#items.push(...itemsFor(ref, migration))
+    if (this.#options.apply === true) {
+      for (const state of states) this.#writeState(state)
+      if (planned.length > 0) await this.#carryOut(planned)
+    }
+    return this.#report(selected.length, states.length, planned.length)
+  }
+
+  #planOne(ref: SessionRef, reading: SessionReading, live: ReadonlyMap<string, string>): Planned | undefined {
+    const { now } = this.#context
+    const { move, quietPeriodMs } = this.#options
+    const migration = this.#store.migrate?.(ref, reading, { now, ...(move === undefined ? {} : { move }) })
+    if (migration === undefined) return undefined
+    if ('refusal' in migration) {
+      this.#kept.push({ session: ref.id, reason: migration.refusal })
+      return undefined
+    }
+    this.#findings.push(...(migration.findings ?? []))
+    if (migration.files.length === 0 && migration.drop.length === 0) return undefined
+    const reason = live.get(ref.id) ?? doubtAbout(reading) ?? this.#tooYoung(ref, reading, now, quietPeriodMs)
+    if (reason !== undefined) {
+      this.#kept.push({ session: ref.id, reason: `${migration.reason}, but left alone: ${reason}` })
+      return undefined
+    }
+    return { ref, migration, before: resolutionsOf(this.#store, reading) }
+  }
+
+  #tooYoung(ref: SessionRef, reading: SessionReading, now: number, quietMs: number): string | undefined {
+    const newest = Math.max(newestFile(this.#store, contentsOf(this.#store, ref).own), reading.lastRecorded ?? 0)
+    return now - newest <= quietMs ? `it changed within the quiet period of ${durationText(quietMs)}` : undefined
+  }
+
+  #writeState(state: StatePlan): void {
+    try {
+      state.write()
+    } catch (error) {
+      this.#errors.push(errorItem(error, state.item.path))
+    }
+  }
+
+  async #carryOut(planned: readonly Planned[]): Promise<void> {
+    const staged: string[] = []
+    try {
+      const first = await this.#publish(planned, staged)
+      const whole = await this.#takeBackUnfinished(planned, first)
+      const proven = await this.#readBack(whole)
+      await this.#drop(proven)
+    } finally {
+      for (const name of staged) rmSync(join(this.#store.sidecar, 'staging', name), { force: true })
+    }
+  }
+
+  async #publish(planned: readonly Planned[], staged: string[]): Promise<ApplyResult> {
+    const actions: ReplaceAction[] = []
+    for (const { ref, migration } of planned) {
+      const own: ReplaceAction[] = []
+      try {
+        for (const file of migration.files) {
+          const name = `migrate-${this.#context.token}-${String(staged.length)}`
+          staged.push(name)
+          own.push(stageFile(this.#store, ref.id, file, name, migration.reason))
+        }
+        actions.push(...own)
+      } catch (error) {
+        this.#errors.push(errorItem(error, ref.id))
+      }
+    }
+    return this.#apply(actions, 1)
+  }
+
+  /** A session of which not every file could be published is as it was before. Returns the others. */
+  async #takeBackUnfinished(planned: readonly Planned[], result: ApplyResult): Promise<Planned[]> {
+    const done = new Set(result.done.map(({ path }) => path))
+    const whole: Planned[] = []
+    for (const each of planned) {
+      const published = each.migration.files.filter(({ path }) => done.has(path)).length
+      if (published === each.migration.files.length) whole.push(each)
+      else if (published > 0) await this.#takeBack(each.ref.id)
+    }
+    return whole
+  }
+
+  async #readBack(published: readonly Planned[]): Promise<Planned[]> {
+    const refs = new Map(this.#store.inventory().sessions.map((ref) => [ref.id, ref]))
+    const proven: Planned[] = []
+    for (const each of published) {
+      const dropped = new Set(each.migration.drop.map(({ path }) => path))
+      const ref = refs.get(each.ref.id)
+      const rest = { id: each.ref.id, members: ref?.members.filter(({ path }) => !dropped.has(path)) ?? [] }
+      const after = resolutionsOf(this.#store, this.#store.read(rest, { now: this.#context.now }))
+      const difference = firstDifference(each.before, after, each.migration.newKey ?? ((key) => key))
+      if (difference === undefined) {
+        proven.push(each)
+        if (this.#options.move !== undefined) moveState(this.#store, each.ref.id, this.#options.move)
+      } else {
+        const message = `session ${each.ref.id} would not be what it was: ${difference}; the new files were taken back`
+        this.#errors.push({ code: 'NOT_PROVEN', path: each.migration.files[0]?.path ?? each.ref.id, message })
+        await this.#takeBack(each.ref.id)
+      }
+    }
+    return proven
+  }
+
+  async #drop(proven: readonly Planned[]): Promise<void> {
+    const actions = proven.flatMap(({ ref, migration }): RemoveAction[] => {
+      const looked = lookAt(this.#store, migration.drop)
+      if ('error' in looked) {
+        this.#errors.push(looked.error)
+        return []
+      }
+      if (looked.planned.length === 0) return []
+      const emptied = migration.emptied === undefined ? {} : { emptied: migration.emptied }
+      return [{ kind: 'trash-backups', session: ref.id, reason: migration.reason, bytes: 0, items: itemsOf(looked.planned), ...emptied }]
+    })
+    await this.#apply(actions, 2)
+  }
+
+  async #apply(actions: readonly (ReplaceAction | RemoveAction)[], part: number): Promise<ApplyResult> {
+    const { now, signal, machine } = this.#context
+    const plan = planFor(this.#store, 'migrate', now, { storeSessions: this.#storeSessions, actions, kept: [] })
+    const result = await applyPlan(plan, {
+      now,
+      runId: partRunId(this.#runId, part),
+      stillAllowed: notLive(this.#store, machine, now),
+      ...(signal === undefined ? {} : { signal }),
+    })
+    this.#kept.push(...result.kept)
+    this.#errors.push(...result.errors)
+    this.#codes.push(result.exitCode)
+    return result
+  }
+
+  async #takeBack(session: string): Promise<void> {
+    const result = await restoreFromTrash(this.#store, partRunId(this.#runId, 1), { session })
+    this.#errors.push(...result.errors)
+  }
+
+  #report(sessions: number, states: number, migrations: number): Report {
+    const applied = this.#options.apply === true
+    return {
+      command: 'migrate',
+      roots: [this.#store.root],
+      applied,
+      ...(applied && migrations > 0 ? { runId: this.#runId } : {}),
+      summary: { sessions, states, migrations, kept: this.#kept.length },
+      findings: this.#findings,
+      plan: this.#items,
+      kept: this.#kept,
+      errors: this.#errors,
+      exitCode: worstExit([...this.#codes, this.#errors.length > 0 ? ExitCode.partial : ExitCode.done]),
+    }
+  }
+}
+
+function itemsFor(ref: SessionRef, { files, drop, reason }: Migration): PlanItem[] {
+  return [
+    ...files.map(({ path }): PlanItem => ({ action: 'write', path, session: ref.id, bytes: 0, reason })),
+    ...drop.map(({ path }): PlanItem => ({ action: 'trash', path, session: ref.id, bytes: 0, reason })),
+  ]
+}

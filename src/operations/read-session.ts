@@ -1,0 +1,30 @@
+import type { ReadOptions, Store } from '../formats/format.js'
+import { finding, type Finding } from '../model/finding.js'
+import { withState } from '../model/session-state.js'
+import type { SessionReading, SessionRef } from '../model/session.js'
+import { readState, stateFile } from './state-file.js'
+
+/**
+ * What a session says, together with our own state of it: checkpoints that the transcript no longer names, because it was
+ * swept, compacted or damaged, come from there, and a finding says so. The store alone decides what may be removed.
+ */
+export function readSession(store: Store, ref: SessionRef, options: ReadOptions): SessionReading {
+  const reading = store.read(ref, options)
+  const file = readState(store, ref.id)
+  if (file.kind === 'missing') return reading
+  const place = { session: ref.id, path: stateFile(store, ref.id) }
+  if (file.kind !== 'state') {
+    const message = file.kind === 'newer' ? 'our own state of the session was written by a newer version' : `our own state of the session cannot be used: ${file.reason}`
+    return withFinding(reading, finding('state-unusable', message, place))
+  }
+  const project = reading.project ?? file.state.project
+  const { history, added } = withState(reading.history, file.state, project)
+  if (added.length === 0) return reading
+  const message = `${String(added.length)} checkpoint${added.length === 1 ? '' : 's'} that the transcript no longer names`
+  const merged = withFinding(reading, finding('checkpoints-from-state', message, place))
+  return { ...merged, history, ...(project === undefined ? {} : { project }), folders: reading.folders.length > 0 || project === undefined ? reading.folders : [project] }
+}
+
+function withFinding(reading: SessionReading, found: Finding): SessionReading {
+  return { ...reading, findings: [...reading.findings, found] }
+}
