@@ -86,7 +86,7 @@ function declare(sub: Argv, entry: CommandEntry, module: CommandModule): Argv {
 /** Adds that every option but a flag needs a value. */
 function withValues(options: Readonly<Record<string, Options>>): Record<string, Options> {
   return Object.fromEntries(
-    Object.entries(options).map(([name, option]) => [name, option.type === 'boolean' ? option : { requiresArg: true, ...option }]),
+    Object.entries(options).map(([name, option]) => [name, option.type === 'boolean' || option.nargs !== undefined ? option : { requiresArg: true, ...option }]),
   )
 }
 
@@ -102,7 +102,7 @@ function rewrite(argv: readonly string[], commands: readonly CommandEntry[]): st
 function checkArguments(request: CommandRequest): void {
   const { argv, module, entry } = request
   const named: Record<string, Options> = { ...globalOptions, ...module.options }
-  for (const [name, option] of Object.entries(named)) checkValue(`--${name}`, argv[name], option.array === true)
+  for (const [name, option] of Object.entries(named)) checkValue(`--${name}`, argv[name], option.array === true || option.nargs !== undefined)
   for (const [name, option] of Object.entries(module.positionals)) checkValue(name, argv[name], option.array === true)
   const [, ...rest] = Array.isArray(argv._) ? argv._.map(String) : []
   if (rest.length > 0)

@@ -73,6 +73,7 @@ export const findingKinds = {
   'unfinished-journal': { severity: 'warn', title: 'A run was interrupted before it was done.', remedy: 'rewind-admin run nightly --apply' },
   'last-run-failed': { severity: 'warn', title: 'The last scheduled run did not end well.' },
   'sidecar-damaged': { severity: 'warn', title: 'A file or folder of our own beside the store is not as we made it.' },
+  'memory-left': { severity: 'info', title: 'A project moved, and its memory stayed in the old folder.' },
   'checkpoints-from-state': { severity: 'info', title: 'Checkpoints that the transcript no longer names were read from our own state file.' },
   'state-unusable': { severity: 'warn', title: 'Our own state file of a session cannot be used; only the transcript counts.', remedy: 'rewind-admin migrate' },
   'checkpointing-off': { severity: 'info', title: 'A setting stops the agent from making checkpoints.' },

@@ -17,7 +17,7 @@ import type { PlanContext } from './expire/options.js'
 import { liveSessions } from './removal/live.js'
 import { planFor, type Removal } from './removal/removal.js'
 import { selectSessions } from './select.js'
-import { asErrors, doubtAbout, freedBy, itemsOf, lookAt, newestOf, newestTranscript } from './session-size.js'
+import { asErrors, doubtAbout, freedBy, itemsOf, lookAt, newestFile, newestTranscript } from './session-size.js'
 
 export interface CapOptions {
   /** Checkpoints to keep on every branch; without it as many as the agent keeps. */
@@ -100,7 +100,7 @@ class CapPlanner {
     const choice = this.#store.capSession?.(ref, reading, this.#max, { now: this.#context.now })
     if (choice === undefined || (choice.drop.length === 0 && choice.rewrites.length === 0 && choice.refusal === undefined)) return
     this.#overCap += 1
-    const newest = newestOf(looked.planned)
+    const newest = newestFile(this.#store, ref.members)
     const reason = choice.refusal ?? this.#reasonToKeep(ref, reading, newest)
     if (reason !== undefined) {
       this.#kept.push({ session: ref.id, reason: `over the cap of ${String(this.#max)}, but left alone: ${reason}` })

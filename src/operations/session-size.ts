@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SessionContents, Store } from '../formats/format.js'
 import { RewindAdminError, systemErrorCode } from '../model/errors.js'
@@ -75,15 +75,19 @@ function asItem(error: unknown, path: string): ErrorItem {
   return { code, path, message: `${path} cannot be looked at: ${why}` }
 }
 
-/** Newest modification time of files and of all that lies in folders, milliseconds since 1970; 0 for none. */
+/**
+ * Newest modification time of the files of members, all the way down, in milliseconds since 1970; 0 for none. The time of a
+ * folder says when a name came or went, not when the session was used. Links are not followed.
+ */
 export function newestFile(store: Pick<Store, 'root'>, members: readonly Member[]): number {
-  const looked = lookAt(store, members)
-  return 'error' in looked ? 0 : newestOf(looked.planned)
-}
-
-/** The same of what was looked at already. */
-export function newestOf(planned: readonly Planned[]): number {
-  return planned.reduce((latest, { item }) => Math.max(latest, Number(BigInt(item.tree?.newestNs ?? item.identity.mtimeNs) / 1_000_000n)), 0)
+  let newest = 0
+  const waiting = members.map(({ path }) => join(store.root, path))
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    const status = lstatSync(path, { throwIfNoEntry: false })
+    if (status?.isDirectory() === true) for (const name of readdirSync(path)) waiting.push(join(path, name))
+    else if (status !== undefined) newest = Math.max(newest, status.mtimeMs)
+  }
+  return Math.round(newest)
 }
 
 /** Newest modification time of the transcripts of a session in milliseconds since 1970; links are not followed. */

@@ -14,14 +14,14 @@ export const command = defineCommand({
     session: { type: 'string', array: true, describe: 'Session ids or unique prefixes; none means all' },
   },
   options: {
-    'move': { type: 'string', array: true, nargs: 2, describe: 'The project moved: its old folder and its new one' },
+    'move': { type: 'string', nargs: 2, describe: 'The project moved: its old folder and its new one' },
     'from-cwd': { type: 'string', describe: 'The old folder of a project that moved; with --to-cwd the same as --move' },
     'to-cwd': { type: 'string', describe: 'The new folder of a project that moved' },
     'apply': { type: 'boolean', describe: 'Act; without it the plan is only printed' },
   },
   async run(context, options) {
     const place = narrowTo(openWorkplace(context), options.session)
-    const move = moveOf(context, options.move, options.fromCwd, options.toCwd)
+    const move = moveOf(context, pairOf(options.move), options.fromCwd, options.toCwd)
     const reports: Report[] = []
     for (const store of place.stores) {
       const act = (): Promise<Report> =>
@@ -42,6 +42,11 @@ export const command = defineCommand({
     return { report: planned ? { ...report, next: 'Run it again with --apply to act.' } : report }
   },
 })
+
+/** An option of two words comes as a list, whatever its declared type. */
+function pairOf(value: unknown): readonly string[] | undefined {
+  return Array.isArray(value) ? value.map(String) : undefined
+}
 
 function moveOf(context: CommandContext, move: readonly string[] | undefined, from: string | undefined, to: string | undefined): MigrateOptions['move'] {
   if ((from === undefined) !== (to === undefined)) throw new UsageError('--from-cwd and --to-cwd go together')

@@ -16,6 +16,7 @@ import { takeInventory } from './inventory.js'
 import { backupFolderOf, historyFolder, projectsFolder } from './layout.js'
 import { mendTranscript } from './mend.js'
 import { readMessages } from './messages.js'
+import { planMove } from './move.js'
 import { readPrompt } from './prompt.js'
 import { readSession } from './reading.js'
 import { readRegistry } from './registry.js'
@@ -67,6 +68,7 @@ export function openClaudeCode(root: string, around: Surroundings): Store {
     retention: (project) => retentionLayers(real, project, managed),
     gates: (project) => readGates(real, project, managed, around.env),
     conversations: conversationsOf(real),
+    migrate: (session, reading, { move }) => (move === undefined ? undefined : planMove(real, session, reading, move)),
     backupFolder: backupFolderOf,
     contents: (session) => readContents(real, session),
     head: (session) => readHead(real, session),

@@ -73,7 +73,8 @@ class Migrate {
     this.#store = store
     this.#options = options
     this.#context = context
-    this.#runId = newRunId(context.now, context.token)
+    // Room for the digits of its parts.
+    this.#runId = newRunId(context.now, context.token.slice(0, 8))
   }
 
   async run(): Promise<Report> {
