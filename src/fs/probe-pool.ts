@@ -1,6 +1,5 @@
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
-import { unpackFolders, type PackedFolders } from './packed-folders.js'
 import { probeFolder, tryDigest, type FileDigest, type ProbedFolder, type ProbeJob } from './probe.js'
 
 export type PoolTask =
@@ -8,7 +7,7 @@ export type PoolTask =
   | { readonly kind: 'file'; readonly path: string }
 
 export type PoolAnswer =
-  | { readonly kind: 'folders'; readonly folders: PackedFolders }
+  | { readonly kind: 'folders'; readonly folders: readonly ProbedFolder[] }
   | { readonly kind: 'file'; readonly found: FileDigest }
 
 interface Waiting {
@@ -35,8 +34,6 @@ export class ProbePool {
   readonly #threads: number
   #pool: Thread[] = []
   readonly #queue: Waiting[] = []
-  /** Threads that may look into folders: the caller has work of its own to do meanwhile. */
-  #forFolders = 1
   #broken = false
 
   constructor(threads: number) {
@@ -48,18 +45,13 @@ export class ProbePool {
     return this.#pool.length > 0
   }
 
-  /** Lets all threads look into folders, because the caller has to wait for one alone. */
-  widen(): void {
-    this.#forFolders = this.#threads
-  }
-
-  /** Looks into folders; the answer is in the order of the jobs. */
+  /** Looks into folders, one thread fewer at a time than there may be: the caller has work of its own meanwhile. The answer is in the order of the jobs. */
   async folders(jobs: readonly ProbeJob[]): Promise<readonly ProbedFolder[]> {
-    const answer = await this.#submit({ kind: 'folders', jobs }, Math.min(this.#forFolders, this.#threads))
-    return answer?.kind === 'folders' ? unpackFolders(answer.folders) : jobs.map(probeFolder)
+    const answer = await this.#submit({ kind: 'folders', jobs }, Math.max(1, this.#threads - 1))
+    return answer?.kind === 'folders' ? answer.folders : jobs.map(probeFolder)
   }
 
-  /** Digests one file; an error is returned as its system error code. */
+  /** Digests one file, all threads at a time: the caller waits. An error is returned as its system error code. */
   async file(path: string): Promise<FileDigest> {
     const answer = await this.#submit({ kind: 'file', path }, this.#threads)
     return answer?.kind === 'file' ? answer.found : tryDigest(path)
@@ -97,7 +89,7 @@ export class ProbePool {
 
   #start(): void {
     // A package import names the built file, so that the sources find it too.
-    const worker = new Worker(createRequire(import.meta.url).resolve('#probe-worker'))
+    const worker = new Worker(createRequire(import.meta.url).resolve('#probe-worker'), { trackUnmanagedFds: false })
     const thread: Thread = { worker, given: [] }
     worker.on('message', (answer: PoolAnswer) => {
       thread.given.shift()?.settle(answer)

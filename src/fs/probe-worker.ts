@@ -1,5 +1,4 @@
 import { parentPort } from 'node:worker_threads'
-import { packFolders } from './packed-folders.js'
 import { probeFolder, tryDigest } from './probe.js'
 import type { PoolAnswer, PoolTask } from './probe-pool.js'
 
@@ -8,6 +7,6 @@ if (port === null) throw new Error('this file runs in a worker thread only')
 
 port.on('message', (task: PoolTask) => {
   const answer: PoolAnswer =
-    task.kind === 'folders' ? { kind: 'folders', folders: packFolders(task.jobs.map(probeFolder)) } : { kind: 'file', found: tryDigest(task.path) }
+    task.kind === 'folders' ? { kind: 'folders', folders: task.jobs.map(probeFolder) } : { kind: 'file', found: tryDigest(task.path) }
   port.postMessage(answer)
 })

@@ -18,8 +18,8 @@ export interface ProbedEntry {
   readonly mode: number
   /** Device and inode of a file with several links, else empty. */
   readonly inode: string
-  /** Inode, modification time in milliseconds with fractions, and size: the same stamp means that nobody wrote. */
-  readonly stamp: string
+  readonly ino: number
+  /** Modification time in milliseconds with fractions. */
   readonly mtimeMs: number
   readonly links: number
   /** sha256 in hex. */
@@ -153,19 +153,19 @@ function described(name: string, stats: Stats): ProbedEntry {
     size: stats.size,
     mode: stats.mode & 0o7777,
     inode: stats.nlink > 1 ? `${String(stats.dev)}:${String(stats.ino)}` : '',
-    stamp: stampOf(stats),
+    ino: stats.ino,
     mtimeMs: stats.mtimeMs,
     links: stats.nlink,
   }
 }
 
 /** Inode, modification time and size of a file as one word: equal words mean that nobody wrote to it in between. */
-export function stampOf(stats: Stats): string {
-  return `${String(stats.ino)}-${String(stats.mtimeMs)}-${String(stats.size)}`
+export function stampOf({ ino, mtimeMs, size }: { readonly ino: number; readonly mtimeMs: number; readonly size: number }): string {
+  return `${String(ino)}-${String(mtimeMs)}-${String(size)}`
 }
 
 function unknown(name: string, node: string): ProbedEntry {
-  return { name, node, size: 0, mode: 0, inode: '', stamp: '', mtimeMs: 0, links: 0 }
+  return { name, node, size: 0, mode: 0, inode: '', ino: 0, mtimeMs: 0, links: 0 }
 }
 
 const replacement = Buffer.from([0xef, 0xbf, 0xbd])

@@ -94,7 +94,7 @@ export function isUnchanged(folder: ProbedFolder | undefined, sealed: ReadonlyMa
   return (
     folder?.error === undefined &&
     entries.length === sealed.size &&
-    entries.every((entry) => entry.error === undefined && entry.node === 'file' && sealed.get(entry.name)?.stamp === entry.stamp)
+    entries.every((entry) => entry.error === undefined && entry.node === 'file' && sealed.get(entry.name)?.stamp === stampOf(entry))
   )
 }
 
@@ -115,12 +115,13 @@ export function renewedSeals(
   const seals = new Map(before?.backups)
   const suspects = suspectsOf(findings)
   forgetPruned(seals, folder, findings)
-  for (const { name, node, digest, stamp, mtimeMs } of folder?.entries ?? []) {
+  for (const entry of folder?.entries ?? []) {
+    const { name, node, digest, mtimeMs } = entry
     // Foreign files belong to somebody else, who may change them (R14).
     if (node !== 'file' || digest === undefined || !isBackupName(name) || suspects.has(name)) continue
     const seal = seals.get(name)
     if (seal === undefined ? live && now - mtimeMs < young : seal.sha256 !== digest) continue
-    seals.set(name, { sha256: digest, stamp })
+    seals.set(name, { sha256: digest, stamp: stampOf(entry) })
   }
   return seals
 }

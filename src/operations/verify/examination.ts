@@ -5,21 +5,15 @@ import { ProbePool } from '../../fs/probe-pool.js'
 import { isLarge, probeFolder, tryDigest, type FileDigest, type ProbedEntry, type ProbedFolder } from '../../fs/probe.js'
 import type { SessionRef } from '../../model/session.js'
 import { Examiner, type ExamineSettings, type SessionOutcome } from './examine.js'
-import type { Writable } from '../../model/writable.js'
 
 /** Files of one folder that wait for a thread at the same time. */
 const digestsAtOnce = 8
-
 /** Sessions taken together: enough to amortise a message, few enough that signals are seen soon. */
 const groupSize = 8
-/** Groups whose backups are looked at ahead of the one that is examined. */
+/** Groups that a thread looks into ahead of the one that is examined, and as many more that this one may take. */
 const groupsAhead = 24
-/** Groups that this thread does alone while the first thread is starting. */
-const headStart = 24
 /** From so many sessions on, or when there are so many bytes, threads bring more than it costs to start them. */
 const manySessions = 100
-/** Groups waited for before another thread helps: one that is just starting catches up. */
-const patience = 4
 const manyBytes = 64 * 1024 * 1024
 
 /** One session with what was found. */
@@ -28,15 +22,17 @@ export interface Examined {
   readonly outcome: SessionOutcome
 }
 
-/** The backup folders of a group of sessions, in their order. */
-interface Probing {
-  /** `undefined` until they are there. */
-  readonly folders: readonly (ProbedFolder | undefined)[] | undefined
-  readonly done: Promise<void>
+/** Sessions whose backup folders are looked into together. */
+interface Group {
+  readonly refs: readonly SessionRef[]
+  /** In the order of the sessions; `undefined` until they are there. */
+  folders: readonly (ProbedFolder | undefined)[] | undefined
+  /** Ends when `folders` are there. */
+  probing: Promise<void> | undefined
 }
 
 /**
- * Examines the sessions of one store in their order: threads look at the backups ahead while this one reads transcripts
+ * Examines the sessions of one store in their order: a thread looks at the backups ahead while this one reads transcripts
  * and checks. Memory does not grow with the store.
  */
 export class Examination {
@@ -62,26 +58,30 @@ export class Examination {
   async *sessions(refs: readonly SessionRef[]): AsyncGenerator<readonly Examined[]> {
     const many = refs.length >= manySessions
     const groups = inGroups(refs, many ? groupSize : 1)
-    const ahead = new Map<number, Probing>()
-    let next = many ? headStart : 1
-    let waits = 0
+    /** The first group that nobody took. */
+    let next = 0
+    const take = (shared: boolean): void => {
+      const group = groups[next]
+      if (group !== undefined) group.probing = this.#probe(group, shared)
+      // Its error surfaces where it is awaited; until then it must not count as unhandled.
+      group?.probing?.catch(() => undefined)
+      next += 1
+    }
     try {
       for (const [index, group] of groups.entries()) {
-        if (next < index) next = index
-        while (next < groups.length && next < index + headStart + groupsAhead && this.#sharesOut(many)) {
-          ahead.set(next, this.#there(groups[next] ?? []))
-          next += 1
-        }
-        const probing = ahead.get(index) ?? this.#here(group)
-        ahead.delete(index)
+        const last = Math.min(groups.length, index + groupsAhead)
+        while (next < last && this.#sharesOut(many)) take(true)
+        if (group.probing === undefined) take(false)
         // Answers and signals come in here.
         await setImmediate()
-        if (probing.folders === undefined) {
-          waits += 1
-          if (waits > patience) this.#pool.widen()
-          await probing.done
+        // Instead of waiting for the thread, which may be just starting, this one takes a group too.
+        while (group.folders === undefined && next < groups.length && next < last + groupsAhead && this.#sharesOut(many)) {
+          take(false)
+          await setImmediate()
         }
-        yield group.map((ref, at) => ({ ref, outcome: this.#examiner.examine(ref, probing.folders?.[at]) }))
+        if (group.folders === undefined) await group.probing
+        yield group.refs.map((ref, at) => ({ ref, outcome: this.#examiner.examine(ref, group.folders?.[at]) }))
+        group.folders = undefined
       }
     } finally {
       await this.#pool.close()
@@ -94,29 +94,15 @@ export class Examination {
     return this.#threads > 0 && sample === undefined && ((many && !quick) || this.#bytes > manyBytes)
   }
 
-  #here(refs: readonly SessionRef[]): Probing {
-    const jobs = refs.map((ref) => this.#examiner.job(ref))
-    return this.#probing(refs, jobs.map((job) => (job === undefined ? undefined : probeFolder(job))))
-  }
-
-  #there(refs: readonly SessionRef[]): Probing {
-    const jobs = refs.map((ref) => this.#examiner.job(ref))
-    const found = this.#pool.folders(jobs.filter((job) => job !== undefined))
-    return awaited(
-      found.then((folders) => {
-        const inOrder = folders.values()
-        return this.#probing(refs, jobs.map((job) => (job === undefined ? undefined : inOrder.next().value)))
-      }),
-    )
-  }
-
-  /** What was left out of the folders is digested by all threads. */
-  #probing(refs: readonly SessionRef[], folders: readonly (ProbedFolder | undefined)[]): Probing {
-    const leftOut = folders.map((folder, at) => this.#leftOut(refs[at], folder))
-    if (leftOut.every((entries) => entries.length === 0)) return { folders, done: Promise.resolve() }
-    return awaited(
-      Promise.all(folders.map((folder, at) => this.#completed(folder, leftOut[at] ?? []))).then((completed) => ({ folders: completed, done: Promise.resolve() })),
-    )
+  /** Looks into the backup folders of a group, in a thread or here; what was left out of them is digested by all threads. */
+  async #probe(group: Group, shared: boolean): Promise<void> {
+    const jobs = group.refs.map((ref) => this.#examiner.job(ref))
+    const asked = jobs.filter((job) => job !== undefined)
+    const found = (shared ? await this.#pool.folders(asked) : asked.map(probeFolder)).values()
+    const folders = jobs.map((job): ProbedFolder | undefined => (job === undefined ? undefined : found.next().value))
+    const leftOut = folders.map((folder, at) => this.#leftOut(group.refs[at], folder))
+    const complete = leftOut.every((entries) => entries.length === 0)
+    group.folders = complete ? folders : await Promise.all(folders.map((folder, at) => this.#completed(folder, leftOut[at] ?? [])))
   }
 
   #leftOut(ref: SessionRef | undefined, folder: ProbedFolder | undefined): readonly ProbedEntry[] {
@@ -142,19 +128,8 @@ export class Examination {
   }
 }
 
-function awaited(promise: Promise<Probing>): Probing {
-  const probing: Writable<Probing> = { folders: undefined, done: Promise.resolve() }
-  probing.done = promise.then(async (found) => {
-    await found.done
-    probing.folders = found.folders
-  })
-  // Its error surfaces where it is awaited; until then it must not count as unhandled.
-  probing.done.catch(() => undefined)
-  return probing
-}
-
-function inGroups<T>(items: readonly T[], size: number): T[][] {
-  const groups: T[][] = []
-  for (let start = 0; start < items.length; start += size) groups.push(items.slice(start, start + size))
+function inGroups(refs: readonly SessionRef[], size: number): Group[] {
+  const groups: Group[] = []
+  for (let start = 0; start < refs.length; start += size) groups.push({ refs: refs.slice(start, start + size), folders: undefined, probing: undefined })
   return groups
 }

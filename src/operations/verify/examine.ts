@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Store } from '../../formats/format.js'
-import { probeFolder, tryDigest, type ProbedEntry, type ProbedFolder, type ProbeJob } from '../../fs/probe.js'
+import { probeFolder, stampOf, tryDigest, type ProbedEntry, type ProbedFolder, type ProbeJob } from '../../fs/probe.js'
 import type { Finding } from '../../model/finding.js'
 import { isBackupName } from '../../model/names.js'
 import { isSameProject } from '../../model/project-path.js'
@@ -82,7 +82,7 @@ export class Examiner {
     if (!quick) return this.#sampler !== undefined && isBackupName(entry.name) && this.#sampler(ref.id, entry.name, entry.size)
     // What is not sealed is read only in order to seal it; a sealed one is read when its stamp changed.
     const known = this.#sealsOf(ref)?.backups.get(entry.name)
-    return known === undefined ? seal : known.stamp !== entry.stamp
+    return known === undefined ? seal : known.stamp !== stampOf(entry)
   }
 
   /** Reads the transcripts and checks the session; `probed` is its backup folder. */
