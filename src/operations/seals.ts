@@ -49,6 +49,8 @@ export class SealStore {
 
   /** What is sealed of a session. Throws `NewerFormatError` when a newer version of ours wrote it. */
   get(session: string): SessionSeals | undefined {
+    this.#present ??= this.#names()
+    if (this.#present?.size === 0 && this.#shards.size === 0) return undefined
     return this.#shard(SealStore.shardOf(session)).get(session)
   }
 

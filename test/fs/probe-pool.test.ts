@@ -2,11 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { linkSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import * as fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { packFolders, unpackFolders } from '../../src/fs/packed-folders.js'
 import { ProbePool } from '../../src/fs/probe-pool.js'
-import { probeFolder, type ProbedEntry, type ProbedFolder } from '../../src/fs/probe.js'
+import { probeFolder } from '../../src/fs/probe.js'
 import { temporaryFolder } from '../helpers/temp.js'
 import { needs } from '../helpers/unprivileged.js'
 
@@ -18,30 +16,9 @@ beforeEach(async ({ onTestFinished }) => {
   folder = await temporaryFolder(onTestFinished)
 })
 
-describe('folders on their way between threads', () => {
-  test('what comes out is what went in, whatever the folders hold', () => {
-    const name = fc.string({ minLength: 1, unit: 'binary' }).map((text) => text.replaceAll('/', '_'))
-    const common = { name, node: fc.constantFrom('file', 'a pipe', 'a symbolic link'), size: fc.nat(), mode: fc.nat(0o7777), inode: fc.constantFrom('', '1:2'), stamp: fc.constantFrom('', '5-1.25-3'), mtimeMs: fc.double({ noNaN: true }), links: fc.nat(9) }
-    const entry: fc.Arbitrary<ProbedEntry> = fc.oneof(
-      fc.record(common),
-      fc.record({ ...common, deferred: fc.constant(true) }),
-      fc.record({ ...common, error: fc.constantFrom('EACCES', 'EIO') }),
-      fc.record({ ...common, digest: fc.constantFrom(digest('a'), digest('b')), replaced: fc.boolean() }),
-    )
-    const probed: fc.Arbitrary<ProbedFolder> = fc.oneof(
-      fc.record({ path: name, mode: fc.nat(0o7777), entries: fc.array(entry) }),
-      fc.record({ path: name, mode: fc.constant(0), entries: fc.constant([]), error: fc.constantFrom('ENOENT', 'EACCES') }),
-    )
-    fc.assert(fc.property(fc.array(probed), (folders) => {
-      expect(unpackFolders(structuredClone(packFolders(folders)))).toEqual(folders)
-    }))
-  })
-})
-
 describe.each([0, 1, 2])('a pool of %d threads', (threads) => {
   async function withPool<T>(use: (pool: ProbePool) => Promise<T>): Promise<T> {
     const pool = new ProbePool(threads)
-    pool.widen()
     try {
       return await use(pool)
     } finally {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { linkSync, mkdirSync, renameSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { isLarge, probeFolder, tryDigest, type ProbeJob } from '../../src/fs/probe.js'
+import { isLarge, probeFolder, stampOf, tryDigest, type ProbeJob } from '../../src/fs/probe.js'
 import { temporaryFolder } from '../helpers/temp.js'
 import { needs } from '../helpers/unprivileged.js'
 
@@ -40,7 +40,7 @@ describe('looking into a folder', () => {
 
   test('the stamp is another one after every change of bytes, size or file', () => {
     const path = join(folder, 'a')
-    const stamp = (): string => probeFolder({ path: folder, digest: 'none' }).entries[0]?.stamp ?? ''
+    const stamp = (): string => probeFolder({ path: folder, digest: 'none' }).entries.map(stampOf)[0] ?? ''
     const stamps = ['x', 'xy', 'x'].map((text, index) => {
       writeFileSync(path, text)
       utimesSync(path, 1000 + index, 1000 + index)

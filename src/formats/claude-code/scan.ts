@@ -21,6 +21,7 @@ import {
   withoutNul,
 } from './line-bytes.js'
 import { countFollowed, readHistoryLine, type HistoryLine, type LinePlace } from './lines.js'
+import type { Writable } from '../../model/writable.js'
 import { NewestTime } from './newest-time.js'
 import { namesIn, salvage } from './salvage.js'
 
@@ -63,7 +64,7 @@ export class TranscriptScan implements LineSink {
   readonly #handler: ScanHandler
   readonly #source: number
   readonly newest: NewestTime
-  #head: Head = {}
+  readonly #head: Writable<Head> = {}
   #headLines = 0
   #lines = 0
 
@@ -209,12 +210,10 @@ export class TranscriptScan implements LineSink {
     const cwd = textOf(value.cwd)
     const version = textOf(value.version)
     const entrypoint = textOf(value.entrypoint)
-    this.#head = {
-      ...(cwd === undefined ? {} : { cwd }),
-      ...(version === undefined ? {} : { version }),
-      ...(entrypoint === undefined ? {} : { entrypoint }),
-      ...this.#head,
-    }
+    // What an earlier line said stays.
+    if (cwd !== undefined) this.#head.cwd ??= cwd
+    if (version !== undefined) this.#head.version ??= version
+    if (entrypoint !== undefined) this.#head.entrypoint ??= entrypoint
   }
 
   /** The start folder when no line near the start says it: the first line that does. */

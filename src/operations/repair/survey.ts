@@ -33,8 +33,8 @@ export function surveySession(store: Store, ref: SessionRef, seals: SealStore, f
   const folder = digestAll(store, ref)
   const reading = store.read(ref, { now, evidence: true })
   const known = seals.get(ref.id)
-  const { findings } = checkSession(store, ref, reading, folder, known, forks)
-  return { ref, reading, folder, seals: known, findings }
+  const { findings, copies } = checkSession(store, ref, reading, folder, known)
+  return { ref, reading, folder, seals: known, findings: [...findings, ...(forks?.compare(store, copies) ?? [])] }
 }
 
 /** The broken backup that a finding is about, if it is about one. */

@@ -11,7 +11,7 @@ import type { Seal, SessionSeals } from '../seals.js'
 import type { SessionFacts, Step } from './facts.js'
 import { checkAges, checkCheckpoints } from './steps/caps.js'
 import { checkLossy, checkSeals, checkVersions } from './steps/content.js'
-import type { ForkComparison } from './steps/forks.js'
+import { copiesOf, type Copy } from './steps/forks.js'
 import { checkNames } from './steps/names.js'
 import { checkProofs } from './steps/proof.js'
 import { checkPathHashes, checkReferences, checkUnreferenced } from './steps/references.js'
@@ -31,10 +31,11 @@ const contentSteps: readonly Step[] = [checkSeals, checkLossy, checkVersions]
 
 /** What checking a session yields. */
 export interface SessionCheck {
-  readonly facts: SessionFacts
-  readonly reading: SessionReading
   readonly findings: readonly Finding[]
+  /** Names of backups whose bytes the transcript proves. */
   readonly proven: ReadonlySet<string>
+  /** What `ForkComparison` compares with other sessions. */
+  readonly copies: readonly Copy[]
 }
 
 /** Runs every step on a session whose transcripts were read and whose backup folder was probed. */
@@ -44,7 +45,6 @@ export function checkSession(
   reading: SessionReading,
   folder: ProbedFolder | undefined,
   seals: SessionSeals | undefined,
-  forks: ForkComparison | undefined,
 ): SessionCheck {
   const { evidence } = reading
   const facts: SessionFacts = {
@@ -61,8 +61,7 @@ export function checkSession(
   const known = new Set(findings.filter(({ id }) => id === 'changed-after-seal').map(({ place }) => place?.path))
   // A backup that its seal already convicts is reported once.
   findings.push(...proof.findings.filter(({ place }) => !known.has(place?.path)))
-  if (forks !== undefined) findings.push(...forks.check(facts, suspectsOf(findings), proof.proven))
-  return { facts, reading, findings, proven: proof.proven }
+  return { findings, proven: proof.proven, copies: copiesOf(facts, suspectsOf(findings), proof.proven) }
 }
 
 /** Names of backups that a finding already speaks against. */

@@ -7,11 +7,11 @@ import { isBackupName } from '../../model/names.js'
 import { isSameProject } from '../../model/project-path.js'
 import { membersOf, type SessionReading, type SessionRef } from '../../model/session.js'
 import { SealStore, type SessionSeals } from '../seals.js'
-import { checkSession, isUnchanged, renewedSeals, suspectsOf, transcriptStamps } from './check-session.js'
+import { checkSession, isUnchanged, renewedSeals, transcriptStamps } from './check-session.js'
 import type { Sample } from './options.js'
 import { makeSampler, type Sampler } from './sample.js'
 import { countSession, type SessionCounts } from './session-counts.js'
-import { copiesOf, type Copies } from './steps/forks.js'
+import type { Copy } from './steps/forks.js'
 import { countOpenBackups } from './steps/names.js'
 
 /** What the examination of every session of a store has in common. */
@@ -35,7 +35,7 @@ export interface SessionOutcome {
   readonly counts: SessionCounts | undefined
   readonly findings: readonly Finding[]
   readonly client: string | undefined
-  readonly copies: Copies
+  readonly copies: readonly Copy[]
   /** The seals it should have from now on, when that was asked for. */
   readonly seals: SessionSeals | undefined
 }
@@ -103,14 +103,14 @@ export class Examiner {
   }
 
   #check(ref: SessionRef, reading: SessionReading, folder: ProbedFolder | undefined, seals: SessionSeals | undefined): SessionOutcome {
-    const { facts, findings, proven } = checkSession(this.#store, ref, reading, folder, seals, undefined)
+    const { findings, proven, copies } = checkSession(this.#store, ref, reading, folder, seals)
     const counts = countSession(folder, seals, { checkpoints: reading.history.checkpoints.length, proven: proven.size })
     return {
       openBackups: countOpenBackups(folder),
       counts,
       findings,
       client: reading.clientVersion,
-      copies: this.#settings.quick ? [] : copiesOf(facts, suspectsOf(findings), proven),
+      copies: this.#settings.quick ? [] : copies,
       seals: this.#settings.seal ? this.#renewed(ref, reading, folder, seals, findings) : undefined,
     }
   }

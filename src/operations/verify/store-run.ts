@@ -98,7 +98,7 @@ export class StoreRun {
     if (counts === undefined) return
     this.#totals.add(counts)
     this.#take(findings)
-    const forked = this.#forks.compare(this.#store, ref.id, copies)
+    const forked = this.#forks.compare(this.#store, copies)
     this.#take(forked)
     if (client !== undefined) this.#clients.set(client, (this.#clients.get(client) ?? 0) + 1)
     if (seals !== undefined) this.#seals.set(ref.id, forked.length === 0 ? seals : this.#sealsWithout(ref, seals, forked))

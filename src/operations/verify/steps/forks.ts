@@ -2,25 +2,23 @@ import { finding, type Finding } from '../../../model/finding.js'
 import type { Store } from '../../../formats/format.js'
 import type { SessionFacts } from '../facts.js'
 
-interface Copy {
+/** A backup that a fork of the session may have too. */
+export interface Copy {
+  /** Its name and the time of its record: equal ones mean the same backup. */
+  readonly key: string
   readonly session: string
   readonly digest: string
+  /** True when the transcript proves its bytes. */
   readonly proven: boolean
 }
 
-/** The backups of a session that a fork may have too: for each its name and time, its digest, and whether it is proven. */
-export type Copies = readonly string[]
-
-const proof = 'proven'
-
-/** `suspects` are backups with a finding of their own already; they are reported once. */
-export function copiesOf(facts: SessionFacts, suspects: ReadonlySet<string>, proven: ReadonlySet<string>): Copies {
-  // One flat list of texts: it goes from thread to thread far faster than objects.
-  const copies: string[] = []
+/** The backups of a session that a fork may have too. `suspects` have a finding of their own already; they are reported once. */
+export function copiesOf(facts: SessionFacts, suspects: ReadonlySet<string>, proven: ReadonlySet<string>): Copy[] {
+  const copies: Copy[] = []
   for (const { name, time } of facts.reading.history.references.values()) {
     const digest = facts.entries.get(name)?.digest
     if (digest === undefined || time === undefined || suspects.has(name)) continue
-    copies.push(`${name} ${time}`, digest, proven.has(name) ? proof : '')
+    copies.push({ key: `${name} ${time}`, session: facts.ref.id, digest, proven: proven.has(name) })
   }
   return copies
 }
@@ -32,30 +30,24 @@ export function copiesOf(facts: SessionFacts, suspects: ReadonlySet<string>, pro
 export class ForkComparison {
   readonly #copies = new Map<string, Copy>()
 
-  check(facts: SessionFacts, suspects: ReadonlySet<string>, proven: ReadonlySet<string>): Finding[] {
-    return this.compare(facts.store, facts.ref.id, copiesOf(facts, suspects, proven))
-  }
-
-  compare(store: Store, session: string, copies: Copies): Finding[] {
+  compare(store: Store, copies: readonly Copy[]): Finding[] {
     const findings: Finding[] = []
-    for (let at = 0; at < copies.length; at += 3) {
-      const key = copies[at] ?? ''
-      const own = { session, digest: copies[at + 1] ?? '', proven: copies[at + 2] === proof }
-      const other = this.#copies.get(key)
-      if (other === undefined) this.#copies.set(key, own)
+    for (const own of copies) {
+      const other = this.#copies.get(own.key)
+      if (other === undefined) this.#copies.set(own.key, own)
       else if (other.digest !== own.digest) {
-        findings.push(differing(store, key.slice(0, key.indexOf(' ')), own, other))
-        if (own.proven && !other.proven) this.#copies.set(key, own)
+        findings.push(differing(store, own, other))
+        if (own.proven && !other.proven) this.#copies.set(own.key, own)
       }
     }
     return findings
   }
 }
 
-function differing(store: Store, name: string, own: Copy, other: Copy): Finding {
+function differing(store: Store, own: Copy, other: Copy): Finding {
   const wrong = own.proven && !other.proven ? other : own
   const right = wrong === own ? other : own
   const words = right.proven ? ', whose bytes the transcript proves' : '; which of the two is right cannot be told'
-  const path = `${store.backupFolder(wrong.session)}/${name}`
+  const path = `${store.backupFolder(wrong.session)}/${own.key.slice(0, own.key.indexOf(' '))}`
   return finding('fork-differs', `differs from the same backup in session ${right.session}${words}`, { session: wrong.session, path })
 }
