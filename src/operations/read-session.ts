@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { ReadOptions, Store } from '../formats/format.js'
 import { finding, type Finding } from '../model/finding.js'
 import { withState } from '../model/session-state.js'
 import type { SessionReading, SessionRef } from '../model/session.js'
-import { readState, stateFile } from './state-file.js'
+import { readState, stateFile, statesFolder } from './state-file.js'
 
 /**
  * What a session says, together with our own state of it: checkpoints that the transcript no longer names, because it was
@@ -23,6 +25,12 @@ export function readSession(store: Store, ref: SessionRef, options: ReadOptions)
   const message = `${String(added.length)} checkpoint${added.length === 1 ? '' : 's'} that the transcript no longer names`
   const merged = withFinding(reading, finding('checkpoints-from-state', message, place))
   return { ...merged, history, ...(project === undefined ? {} : { project }), folders: reading.folders.length > 0 || project === undefined ? reading.folders : [project] }
+}
+
+/** The same for many sessions: whether there is any state of ours is looked up once. */
+export function sessionReader(store: Store): (ref: SessionRef, options: ReadOptions) => SessionReading {
+  const any = existsSync(join(store.sidecar, statesFolder))
+  return (ref, options) => (any ? readSession(store, ref, options) : store.read(ref, options))
 }
 
 function withFinding(reading: SessionReading, found: Finding): SessionReading {

@@ -11,8 +11,11 @@ import type { SessionState } from '../model/session-state.js'
 import { newToken } from '../plan/run-id.js'
 import { Sidecar, type StorePlace } from '../plan/sidecar.js'
 
+/** Where in the sidecar the states are. */
+export const statesFolder = 'states'
+
 /** The version of the state file that this version writes, and the newest that it reads. */
-export const stateVersion = 1
+const stateVersion = 1
 
 const stateLimit = 256 * 1024 * 1024
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
@@ -61,7 +64,7 @@ export type StateFile =
 /** Where our own state of a session lies: `<sidecar>/states/<session>/state.json`. Throws FenceError for an id that is no name. */
 export function stateFile(store: Pick<StorePlace, 'sidecar'>, session: string): string {
   if (session.includes('/')) throw new FenceError(`refused the session ${JSON.stringify(session)}: its id is not a name`)
-  return join(joinSafe(join(store.sidecar, 'states'), session), 'state.json')
+  return join(joinSafe(join(store.sidecar, statesFolder), session), 'state.json')
 }
 
 /** Reads our own state of a session; never throws for what stands there. */

@@ -6,6 +6,7 @@ import type { Finding } from '../../model/finding.js'
 import { isBackupName } from '../../model/names.js'
 import { isSameProject } from '../../model/project-path.js'
 import { membersOf, type SessionReading, type SessionRef } from '../../model/session.js'
+import { sessionReader } from '../read-session.js'
 import { SealStore, type SessionSeals } from '../seals.js'
 import { checkSession, isUnchanged, renewedSeals, transcriptStamps } from './check-session.js'
 import type { Sample } from './options.js'
@@ -49,6 +50,7 @@ export class Examiner {
   readonly #store: Store
   readonly #settings: ExamineSettings
   readonly #seals: SealStore
+  readonly #readSession: ReturnType<typeof sessionReader>
   readonly #sampler: Sampler | undefined
   #asked = 0
   #last: { readonly session: string; readonly seals: SessionSeals | undefined } | undefined
@@ -57,6 +59,7 @@ export class Examiner {
     this.#store = store
     this.#settings = settings
     this.#seals = new SealStore(store.sidecar)
+    this.#readSession = sessionReader(store)
     this.#sampler = settings.quick || settings.sample === undefined ? undefined : makeSampler(settings.sample, () => settings.place)
   }
 
@@ -94,7 +97,7 @@ export class Examiner {
       const counts = countSession(probed, seals, { unchanged: true })
       return { ...nothing, openBackups: countOpenBackups(probed), counts, findings }
     }
-    const reading = read ?? this.#store.read(ref, { now: this.#settings.now })
+    const reading = read ?? this.#readSession(ref, { now: this.#settings.now })
     const { project } = this.#settings
     if (project !== undefined && (reading.project === undefined || !isSameProject(project, reading.project))) {
       return { ...nothing, openBackups: countOpenBackups(probed) }
@@ -121,7 +124,7 @@ export class Examiner {
     if (quick && project === undefined && seals?.checked?.transcripts === transcriptStamps(this.#store, ref)) {
       return undefined
     }
-    return this.#store.read(ref, { now, evidence: !quick })
+    return this.#readSession(ref, { now, evidence: !quick })
   }
 
   /** Looks again when the transcript names a backup that was made after the folder was looked into. */

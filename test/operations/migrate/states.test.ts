@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { readState, stateFile } from '../../../src/operations/state-file.js'
 import { corpusStores, extractStore } from '../../helpers/corpus.js'
 import { openStore, storeTree } from '../../helpers/removal.js'
+import { H, S1, emptyRoot, snap, userLine, writeBackup, writeTranscript } from '../../helpers/store.js'
 import { snapshotTree } from '../../helpers/tree.js'
 import { cliIn } from '../../cli/world.js'
 
@@ -67,4 +68,19 @@ test('a state that cannot be used is kept beside the new one, one of a newer ver
   expect((await cli.json('migrate', '--root', root, '--apply')).plan).toEqual([])
   expect(readFileSync(file, 'utf8')).toBe(newer)
   expect(existsSync(file)).toBe(true)
+})
+
+test('verify knows the checkpoints of the state: a backup that only it names is in use, a lost one is reported', async () => {
+  const root = await emptyRoot()
+  const cli = cliIn(join(root, '..'))
+  const old = { mtime: Date.parse('2026-11-20T00:00:00Z') }
+  writeTranscript(root, '-p', S1, [userLine('m1'), snap('m1', { 'a.txt': `${H}@v1` }), userLine('m2'), snap('m2', { 'a.txt': `${H}@v2` })], old)
+  for (const version of [1, 2]) writeBackup(root, S1, `${H}@v${String(version)}`, String(version), old)
+  await cli.json('migrate', '--root', root, '--apply')
+  writeTranscript(root, '-p', S1, [userLine('m2'), snap('m2', { 'a.txt': `${H}@v2` })], old)
+  const ids = async (): Promise<unknown[]> => (await cli.json('verify', '--root', root)).findings.map(({ id }) => id)
+  expect(await ids()).toContain('checkpoints-from-state')
+  expect(await ids()).not.toContain('unreferenced-backup')
+  rmSync(join(root, 'file-history', S1, `${H}@v1`))
+  expect(await ids()).toContain('missing-backup')
 })
