@@ -16,6 +16,8 @@ export interface CommandContext {
   now(): number
   /** Milliseconds since any fixed moment, for durations. */
   monotonic(): number
+  /** Waits so many milliseconds, or until the signal is aborted. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>
   /** Only for what a result cannot hold: results are handed back, not written. */
   readonly stdout: OutputStream
   readonly stderr: OutputStream
@@ -51,6 +53,7 @@ export function createContext(host: Host, globals: GlobalOptions): CommandContex
     home: host.home,
     now,
     monotonic: () => host.monotonic(),
+    sleep: (ms, signal) => host.sleep(ms, signal),
     stdout: host.stdout,
     stderr: host.stderr,
     isTerminal: { stdout: host.stdout.isTTY === true, stderr: stderrIsTerminal },

@@ -12,6 +12,8 @@ export interface Host {
   clock(): number
   /** Milliseconds since any fixed moment; never goes back. */
   monotonic(): number
+  /** Waits so many milliseconds, or until the signal is aborted. Never throws. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>
   /** Aborted by a signal, with a `StoppedError` as its reason. */
   readonly signal: AbortSignal
   readonly commands: readonly CommandEntry[]

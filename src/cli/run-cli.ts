@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { ExitCode } from '../model/exit-code.js'
 import { noItems, type Report } from '../model/report.js'
 import type { CommandResult } from './commands/command.js'
@@ -35,6 +36,7 @@ export async function runCli(argv: readonly string[], given: CliHost): Promise<C
     stderr,
     clock: () => Date.now(),
     monotonic: () => performance.now(),
+    sleep: (ms, signal) => pause(ms, undefined, { signal }).catch(() => undefined),
     signal: new AbortController().signal,
     commands: commandTable,
     ...given,

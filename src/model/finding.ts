@@ -76,6 +76,13 @@ export const findingKinds = {
   'memory-left': { severity: 'info', title: 'A project moved, and its memory stayed in the old folder.' },
   'checkpoints-from-state': { severity: 'info', title: 'Checkpoints that the transcript no longer names were read from our own state file.' },
   'state-unusable': { severity: 'warn', title: 'Our own state file of a session cannot be used; only the transcript counts.', remedy: 'rewind-admin migrate' },
+  'schedule-path-gone': { severity: 'error', title: 'A scheduled job names a program or a script that is no longer there.', remedy: 'rewind-admin schedule install' },
+  'schedule-inactive': { severity: 'error', title: 'A job is written down for the scheduler, but the scheduler does not have it.', remedy: 'rewind-admin schedule install' },
+  'schedule-changed': { severity: 'warn', title: 'A scheduled job is no longer as it was written.', remedy: 'rewind-admin schedule install' },
+  'schedule-twice': { severity: 'warn', title: 'A job is in two schedulers at once.', remedy: 'rewind-admin schedule install' },
+  'scheduler-silent': { severity: 'warn', title: 'A scheduler is there and cannot be asked.' },
+  'linger-off': { severity: 'warn', title: 'Timers of this user stop when the user logs out.', remedy: 'loginctl enable-linger' },
+  'first-run-preview': { severity: 'info', title: 'The first scheduled run on a store is a preview; the next one acts.' },
   'checkpointing-off': { severity: 'info', title: 'A setting stops the agent from making checkpoints.' },
 } as const satisfies Record<string, FindingKind>
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { remove } from 'fs-extra/esm'
 import { jobs } from '../../../jobs/index.js'
+import type { Store } from '../../formats/format.js'
 import { claudeCode } from '../../formats/claude-code/index.js'
 import { writeSampleStore } from '../../formats/claude-code/sample.js'
 import { thisMachine } from '../../fs/machine.js'
@@ -12,6 +13,7 @@ import { ExitCode } from '../../model/exit-code.js'
 import type { Report } from '../../model/report.js'
 import { findJob } from '../../operations/run/job.js'
 import { runJob } from '../../operations/run/run-job.js'
+import { runScheduled } from '../../operations/schedule/first-run.js'
 import { newRunId } from '../../plan/run-id.js'
 import { parseConfig } from '../../settings/config.js'
 import type { CommandContext } from '../context.js'
@@ -27,25 +29,34 @@ export const command = defineCommand({
   },
   options: {
     'apply': { type: 'boolean', describe: 'Act; without it the job only says what it would do' },
+    'scheduled': { type: 'string', describe: 'Written by schedule install: the first run of this installation on a store is a preview' },
     'sample-if-none': { type: 'boolean', describe: 'When there is no store on this machine, show the job on a sample store' },
   },
   async run(context, options) {
     const job = findJob(options.job, jobs, configOf(context).jobs)
     const place = workplaceOrSample(context, options.sampleIfNone === true && options.apply !== true)
     try {
-      const report = await runJob(place.stores, job, {
-        apply: options.apply === true,
-        runId: newRunId(context.now(), randomBytes(4).toString('hex')),
-        config: place.config,
-        lock: lockOwner(place.machine),
-        now: context.now(),
-        monotonic: () => context.monotonic(),
-        machine: place.machine,
-        random: () => Math.random(),
-        threads: verifyThreads(),
-        signal: context.signal,
-        progress: sessionProgress(context, job.name),
-      })
+      const now = context.now()
+      const lock = lockOwner(place.machine)
+      const run = (stores: readonly Store[], apply: boolean): Promise<Report> =>
+        runJob(stores, job, {
+          apply,
+          runId: newRunId(now, randomBytes(4).toString('hex')),
+          config: place.config,
+          lock,
+          now,
+          monotonic: () => context.monotonic(),
+          machine: place.machine,
+          random: () => Math.random(),
+          threads: verifyThreads(),
+          signal: context.signal,
+          progress: sessionProgress(context, job.name),
+        })
+      const apply = options.apply === true
+      const report =
+        options.scheduled === undefined
+          ? await run(place.stores, apply)
+          : await runScheduled(place.stores, { job: job.name, installation: options.scheduled, apply, now, lock, signal: context.signal }, run)
       // What a sample holds is no result of this machine.
       const shown = place.sample === undefined ? report : ofSample(report)
       return { report: shown, text: () => ({ body: `${place.sample === undefined ? '' : sampleText}${stepsText(report)}`, closing: closingText(report) }) }

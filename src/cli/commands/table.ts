@@ -130,6 +130,20 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import('./run.js')).command,
   },
   {
+    name: 'schedule',
+    usage: '<act> [what]',
+    describe: 'Give a job to the scheduler of the system, say what is scheduled, take it out again',
+    example: 'schedule install --at 03:30',
+    load: async () => (await import('./schedule.js')).command,
+  },
+  {
+    name: 'daemon',
+    usage: '',
+    describe: 'Run a job whenever it is due, in the foreground, where there is no scheduler',
+    example: 'daemon --job nightly --at 03:30 --apply',
+    load: async () => (await import('./daemon.js')).command,
+  },
+  {
     name: 'help',
     usage: '[topic]',
     describe: 'Explain a command, or: exit-codes',
