@@ -51,6 +51,11 @@ export interface Conversations {
   /** Path of the transcript of a fork of `session`, relative to the root. */
   transcriptPath(session: SessionRef, newId: string): string
   /**
+   * Name of the folder of the root that holds all of a session. With it a fork is made as that one folder, and only where no
+   * session of its id is; without it, transcript and backups are given to whatever is there.
+   */
+  ownFolder?(newId: string): string
+  /**
    * Hands over the transcript of a fork in pieces. Throws `NoMatchError`, `UsageError`, `NewerFormatError` or
    * `LockedError`; what was handed over until then is worthless.
    */

@@ -122,6 +122,12 @@ export interface NewFile {
   readonly was?: { readonly size: number; readonly mtimeNs: string }
 }
 
+/** The records of a session rebuilt, with the words for what proves them. */
+export interface RecordRebuild {
+  readonly file: NewFile
+  readonly proof: string
+}
+
 /** What enforcing the cap does to one session, by the format's own rule. */
 export interface CapChoice {
   /** Checkpoints that are dropped. */
@@ -238,6 +244,8 @@ export interface Store {
   readonly fenced?: readonly string[]
   /** The shape of a backup's name; without it `isBackupName`. */
   isBackup?(name: string): boolean
+  /** The first half of the name that a backup of a tracked path has; without it, the hash of its absolute path. */
+  pathHash?(key: string): string
   /** Folders that hold the backups of a session; without it `backupFolder` alone. */
   backupFolders?(session: SessionRef): readonly BackupFolder[]
   /** Bytes of a backup that is no file of its own but a text in a record; `undefined` when it is a file, or not there. */
@@ -253,6 +261,8 @@ export interface Store {
    * nothing to do. Reads only.
    */
   migrate?(session: SessionRef, reading: SessionReading, request: MigrationRequest): Migration | { readonly refusal: string } | undefined
+  /** The records of a session as far as they can be rebuilt from proof, or why they cannot; `undefined` when none is broken. */
+  rebuildRecords?(ref: SessionRef, context: { readonly now: number; uuid(): string }): RecordRebuild | { readonly refused: string } | undefined
   /** Where the agent keeps its own undone rewinds; without it they are kept in the sidecar alone. */
   readonly agentRedo?: AgentRedo
   /** Takes the agent's own lock of housekeeping, if it has one. Throws `LockedError` while the agent holds it. */

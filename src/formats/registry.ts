@@ -1,5 +1,6 @@
 import { claudeCode } from './claude-code/index.js'
+import { piCandyUndo } from './pi-candy-undo/index.js'
 import type { Format } from './format.js'
 
 /** Every format, in the order in which stores are looked for. */
-export const formats: readonly Format[] = [claudeCode]
+export const formats: readonly Format[] = [claudeCode, piCandyUndo]

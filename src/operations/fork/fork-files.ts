@@ -1,5 +1,5 @@
 import { chmodSync, chownSync, closeSync, fsyncSync, lstatSync, mkdirSync, openSync, rmSync, rmdirSync, statfsSync, type Stats } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, relative as relativePath } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { ForkRequest } from '../../formats/conversation.js'
 import type { Store } from '../../formats/format.js'
@@ -32,6 +32,8 @@ export class ForkFiles {
   readonly #context: ForkContext
   readonly #stagedFolder: string
   readonly #finalFolder: string
+  /** Where a session has a folder of its own: all of it is made in one folder, and published at once. */
+  readonly #whole: { readonly staged: string; readonly final: string } | undefined
   readonly #taken: string[] = []
   #transcript: { readonly staged: string; readonly final: string } | undefined
   /** How to take back what was published, the newest first. */
@@ -44,13 +46,15 @@ export class ForkFiles {
     this.#options = options
     this.#context = context
     this.#finalFolder = joinSafe(store.root, store.backupFolder(newId))
-    this.#stagedFolder = join(dirname(this.#finalFolder), temporaryNameOf(context))
+    const own = store.conversations?.ownFolder?.(newId)
+    this.#whole = own === undefined ? undefined : { staged: join(store.root, temporaryNameOf(context)), final: joinSafe(store.root, own) }
+    this.#stagedFolder = this.#whole === undefined ? join(dirname(this.#finalFolder), temporaryNameOf(context)) : join(this.#whole.staged, basename(this.#finalFolder))
   }
 
   /** Removes what killed runs left where this one works (R87). */
   sweep(): void {
     const { pid, token, now } = this.#context
-    const folders = [this.#stagedFolder, join(this.#store.root, this.#transcriptPath())].map((path) => dirname(path))
+    const folders = this.#whole === undefined ? [this.#stagedFolder, join(this.#store.root, this.#transcriptPath())].map((path) => dirname(path)) : [this.#store.root]
     for (const folder of folders) {
       this.swept.push(...sweepTemporary(folder, { pid, token }, (other) => this.#context.processExists(other), now))
     }
@@ -61,11 +65,11 @@ export class ForkFiles {
     const relative = this.#transcriptPath()
     const transcripts = membersOf(this.#source, 'transcript')
     const [first] = transcripts
-    const final = insideRoot(this.#store.root, relative)
+    const final = this.#whole === undefined ? insideRoot(this.#store.root, relative) : joinSafe(this.#store.root, relative)
     const original = first === undefined ? undefined : lstatSync(join(this.#store.root, first.path))
     if (final === undefined || original === undefined) throw new FenceError(`the folder for ${relative} is gone; nothing was made`)
-    const folder = join(dirname(final), temporaryNameOf(this.#context))
-    this.#assertSpace(dirname(final), transcripts.reduce((sum, { path }) => sum + lstatSync(join(this.#store.root, path)).size, 0))
+    const folder = this.#whole?.staged ?? join(dirname(final), temporaryNameOf(this.#context))
+    this.#assertSpace(dirname(folder), transcripts.reduce((sum, { path }) => sum + lstatSync(join(this.#store.root, path)).size, 0))
     const staged = join(folder, basename(final))
     this.#transcript = { staged, final }
     this.#withSpace(() => {
@@ -80,7 +84,7 @@ export class ForkFiles {
       }
       chmodSync(staged, original.mode & 0o7777)
     })
-    return { id: this.#newId, members: [{ kind: 'transcript', path: `${dirname(relative)}/${basename(folder)}/${basename(final)}`, folder: false }] }
+    return { id: this.#newId, members: [{ kind: 'transcript', path: relativePath(this.#store.root, staged), folder: false }] }
   }
 
   /**
@@ -111,6 +115,10 @@ export class ForkFiles {
   /** Publishes the backups, then the transcript. After an error nothing of them is left in the store. */
   publish(): void {
     try {
+      if (this.#whole !== undefined) {
+        this.#publishWhole(this.#whole)
+        return
+      }
       if (this.#taken.length > 0) this.#publishBackups()
       if (this.#transcript !== undefined) this.#publishTranscript(this.#transcript)
     } catch (error) {
@@ -123,7 +131,7 @@ export class ForkFiles {
 
   /** Takes away what is left beside the places. */
   close(): void {
-    rmSync(this.#stagedFolder, { recursive: true, force: true })
+    rmSync(this.#whole?.staged ?? this.#stagedFolder, { recursive: true, force: true })
     if (this.#transcript !== undefined) rmSync(dirname(this.#transcript.staged), { recursive: true, force: true })
   }
 
@@ -190,6 +198,17 @@ export class ForkFiles {
       folder.close()
     }
     syncFolder(this.#finalFolder)
+  }
+
+  #publishWhole({ staged, final }: { staged: string; final: string }): void {
+    const like = lstatSync(join(this.#store.root, this.#store.conversations?.ownFolder?.(this.#source.id) ?? this.#source.id))
+    ownLike(staged, like)
+    chmodSync(staged, like.mode & 0o7777)
+    flush([{ path: staged, folder: staged, device: lstatSync(staged).dev, isFolder: true }], this.#context.syncFileSystem)
+    const made = lstatSync(staged)
+    if (!publishFolder(staged, final)) throw new FenceError(`${final} appeared meanwhile and was left as it is; nothing was made`)
+    if (!isSameNode(lstatSync(final), made)) throw changedWhilePublished(final)
+    syncFolder(dirname(final))
   }
 
   /** What the agent put into the folder meanwhile stays, and the folder with it. */

@@ -1,5 +1,7 @@
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { listFolder } from '../../fs/folder.js'
+import { joinSafe } from '../../fs/safe-path.js'
 import type { Store } from '../../formats/format.js'
 import { FenceError, LockedError, NewerFormatError, NoMatchError, UsageError } from '../../model/errors.js'
 import { ExitCode } from '../../model/exit-code.js'
@@ -41,6 +43,7 @@ export async function fork(store: Store, oldId: string, newId: string, options: 
   if (source === undefined) throw new NoMatchError(`no session begins with ${oldId}`, { hint: 'rewind-admin list' })
   if (source.id === newId) throw new UsageError(`session ${newId} cannot be forked into itself`)
   const target = sessions.find(({ id }) => id === newId) ?? { id: newId, members: [] }
+  assertNoSession(store, newId)
   const isNew = membersOf(target, 'transcript').length === 0
   if (isNew && membersOf(source, 'transcript').length === 0) throw new NoMatchError(`session ${source.id} has no transcript, and neither has ${newId}`)
   if (!isNew && options.at !== undefined) throw new UsageError(`session ${newId} has a transcript already; it is not cut`, { hint: 'name a new session id with --at' })
@@ -150,6 +153,13 @@ class Fork {
       ...(choice.missing.length > 0 || choice.differing.length > 0 ? { next: 'rewind-admin repair' } : {}),
     }
   }
+}
+
+/** Where a session has a folder of its own, a fork never goes into one that is there (formats/pi-candy-undo section 15, 14). */
+function assertNoSession(store: Store, newId: string): void {
+  const folder = store.conversations?.ownFolder?.(newId)
+  if (folder === undefined || lstatSync(joinSafe(store.root, folder), { throwIfNoEntry: false }) === undefined) return
+  throw new FenceError(`session ${newId} exists; it was left as it is`, { hint: 'name a session that has no checkpoints yet' })
 }
 
 /** @throws LockedError when the transcript is being written; NewerFormatError for lines of a newer format */

@@ -19,6 +19,7 @@ import { ForkedCopies } from './forked-copies.js'
 import { defaultQuietMs, type RepairContext, type RepairOptions } from './options.js'
 import { BackupPlanner } from './plan-backups.js'
 import { stageRebuild } from './rebuild.js'
+import { planRecords, recordAction, type RecordPlan } from './records.js'
 import { brokenIn, lostWithFolder, surveySession } from './survey.js'
 import { mendingWords, planMending, stageMending, type MendPlan } from './transcripts.js'
 
@@ -57,14 +58,30 @@ class Repair {
 
   async backups(): Promise<Report> {
     const rebuilds = await this.#planBackups()
-    const items = rebuilds.map((each): PlanItem => {
-      const path = `${this.#store.backupFolder(each.session)}/${each.name}`
-      return { action: 'rebuild', path, session: each.session, bytes: each.bytes, reason: proofWords(each.proof) }
-    })
+    const records = this.#planRecords()
+    const items = [
+      ...records.map(({ session, file, proof }): PlanItem => ({ action: 'rebuild', path: file.path, session, bytes: file.bytes.length, reason: proof })),
+      ...rebuilds.map((each): PlanItem => {
+        const path = `${this.#store.backupFolder(each.session)}/${each.name}`
+        return { action: 'rebuild', path, session: each.session, bytes: each.bytes, reason: proofWords(each.proof) }
+      }),
+    ]
     const refs = new Map(this.#all.map((ref) => [ref.id, ref]))
-    const stage = async (each: Rebuild, name: string): Promise<Action> =>
-      stageRebuild(this.#store, refs.get(each.session) ?? { id: each.session, members: [] }, each, name, this.#context.execFile)
-    return this.#finish(rebuilds, items, stage, { rebuildable: rebuilds.length, notProven: this.#findings.length })
+    const stage = async (each: Rebuild | RecordPlan, name: string): Promise<Action> => {
+      if ('file' in each) return recordAction(this.#store, each)
+      return stageRebuild(this.#store, refs.get(each.session) ?? { id: each.session, members: [] }, each, name, this.#context.execFile)
+    }
+    return this.#finish([...records, ...rebuilds], items, stage, { rebuildable: items.length, notProven: this.#findings.length })
+  }
+
+  #planRecords(): RecordPlan[] {
+    const { now } = this.#context
+    return this.#selected.flatMap((ref) => {
+      const found = planRecords(this.#store, ref, { now, quietMs: this.#options.quietMs ?? defaultQuietMs })
+      this.#findings.push(...found.findings)
+      this.#kept.push(...found.kept)
+      return found.plans.length > 0 && this.#isLive(ref.id) ? [] : found.plans
+    })
   }
 
   async transcripts(): Promise<Report> {

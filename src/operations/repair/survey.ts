@@ -33,7 +33,7 @@ export function surveySession(store: Store, ref: SessionRef, seals: SealStore, f
   const folder = digestAll(store, ref)
   const reading = store.read(ref, { now, evidence: true })
   const known = seals.get(ref.id)
-  const { findings, copies } = checkSession(store, ref, reading, folder, known)
+  const { findings, copies } = checkSession(store, ref, reading, folder, known, now)
   return { ref, reading, folder, seals: known, findings: [...findings, ...(forks?.compare(store, copies) ?? [])] }
 }
 

@@ -60,7 +60,9 @@ export function planAgentRedo(
   const top = redo.top(session, reading)
   if ('refusal' in top) throw new NoMatchError(`session ${reading.id}: ${top.refusal}`, { hint: `rewind-admin show ${reading.id}` })
   const { checkpoint } = top
-  const newer = checkpoint.time === undefined ? [] : editsSince(reading, Date.parse(checkpoint.time))
+  // The records of the redo point itself are made in the moments after its time.
+  const others = { ...reading.history, checkpoints: reading.history.checkpoints.filter((each) => each !== checkpoint) }
+  const newer = checkpoint.time === undefined ? [] : editsSince({ ...reading, history: others }, Date.parse(checkpoint.time))
   if (newer.length > 0 && options.force !== true) {
     throw new FenceError(`session ${reading.id} recorded newer states after the rewind (${newer.join(', ')}); nothing was changed`, {
       hint: 'rewind-admin redo --force writes over them; the states written over are kept until the next redo',

@@ -38,13 +38,14 @@ export interface SessionCheck {
   readonly copies: readonly Copy[]
 }
 
-/** Runs every step on a session whose transcripts were read and whose backup folder was probed. */
+/** Runs every step on a session whose transcripts were read and whose backup folder was probed. `now` in milliseconds since 1970. */
 export function checkSession(
   store: Store,
   ref: SessionRef,
   reading: SessionReading,
   folder: ProbedFolder | undefined,
   seals: SessionSeals | undefined,
+  now: number,
 ): SessionCheck {
   const { evidence } = reading
   const facts: SessionFacts = {
@@ -57,6 +58,7 @@ export function checkSession(
     proofs: evidence === undefined || evidence.edits.length === 0 ? [] : proofsOf(reading.history, evidence.edits, evidence.makers, reading.project),
   }
   const findings = [...cheapSteps, ...contentSteps].flatMap((step) => step(facts))
+  findings.push(...(store.check?.(ref, reading, { now }) ?? []))
   const proof = checkProofs(facts)
   const known = new Set(findings.filter(({ id }) => id === 'changed-after-seal').map(({ place }) => place?.path))
   // A backup that its seal already convicts is reported once.

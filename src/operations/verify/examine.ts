@@ -106,7 +106,7 @@ export class Examiner {
   }
 
   #check(ref: SessionRef, reading: SessionReading, folder: ProbedFolder | undefined, seals: SessionSeals | undefined): SessionOutcome {
-    const { findings, proven, copies } = checkSession(this.#store, ref, reading, folder, seals)
+    const { findings, proven, copies } = checkSession(this.#store, ref, reading, folder, seals, this.#settings.now)
     const counts = countSession(folder, seals, { checkpoints: reading.history.checkpoints.length, proven: proven.size })
     return {
       openBackups: countOpenBackups(folder),

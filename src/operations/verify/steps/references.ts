@@ -49,7 +49,7 @@ export function checkPathHashes(facts: SessionFacts): Finding[] {
   let compared = 0
   for (const reference of facts.reading.history.references.values()) {
     if (reference.path === undefined) continue
-    const expected = hashOf(reference.path, facts.reading.project)
+    const expected = facts.store.pathHash === undefined ? hashOf(reference.path, facts.reading.project) : facts.store.pathHash(reference.path)
     if (expected === undefined) continue
     compared += 1
     if (!reference.name.startsWith(expected)) differing.push(reference.name)

@@ -1,0 +1,50 @@
+import type { SessionRef } from '../../model/session.js'
+import type { CapChoice } from '../format.js'
+import { backupNames } from './contents.js'
+import { backupFolderOf, statePathOf } from './layout.js'
+import { serialiseState, type State } from './state.js'
+import { readStateFile, stateTrouble } from './state-file.js'
+
+/**
+ * What the plugin's own cap does to a session (formats/pi-candy-undo section 8): the oldest snapshots go until `max` are left,
+ * but for the baseline and those that an undone rewind can be redone from. What they alone name goes with them; what no
+ * snapshot named before is no part of it.
+ */
+export function capSession(root: string, session: SessionRef, max: number): CapChoice {
+  const path = statePathOf(session.id)
+  const file = readStateFile(root, path)
+  const trouble = stateTrouble(file)
+  if (trouble !== undefined || file.kind !== 'read' || file.parsed.kind !== 'state') {
+    return { checkpoints: 0, drop: [], rewrites: [], ...(trouble === undefined ? {} : { refusal: trouble }) }
+  }
+  const { state } = file.parsed
+  const capped = withinCap(state, max)
+  const count = state.snapshots.length - capped.snapshots.length
+  if (count === 0) return { checkpoints: 0, drop: [], rewrites: [] }
+  const named = namesIn(state)
+  const needed = namesIn(capped)
+  const drop = backupNames(root, session.id).filter((name) => named.has(name) && !needed.has(name))
+  return {
+    checkpoints: count,
+    drop: drop.map((name) => ({ kind: 'backups', path: `${backupFolderOf(session.id)}/${name}`, folder: false })),
+    rewrites: [{ path, bytes: serialiseState(capped), mode: file.mode, was: file.stamp }],
+  }
+}
+
+/** The state with the oldest snapshots dropped that may go; it may keep more than `max`, as the plugin's own does. */
+export function withinCap(state: State, max: number): State {
+  const redoable = new Set(state.redo.map(({ restoreKey }) => restoreKey))
+  let over = state.snapshots.length - max
+  const snapshots = state.snapshots.filter(({ kind, key }) => {
+    if (over <= 0 || kind === 'baseline' || redoable.has(key)) return true
+    over -= 1
+    return false
+  })
+  return { ...state, snapshots }
+}
+
+/** Names of the backups that a state names. */
+export function namesIn({ originals, snapshots }: State): Set<string> {
+  const records = [originals, ...snapshots.map(({ files }) => files)].flatMap((files) => [...files.values()])
+  return new Set(records.flatMap(({ backupFileName }) => (backupFileName === null ? [] : [backupFileName])))
+}
