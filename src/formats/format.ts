@@ -1,3 +1,4 @@
+import type { BackupRecord } from '../model/backup.js'
 import type { CheckpointTree } from '../model/branches.js'
 import type { RestoreRules } from '../model/restore-plan.js'
 import type { EditEvidence } from '../model/evidence.js'
@@ -180,6 +181,59 @@ export interface BackupFolder {
   readonly prefix: string
 }
 
+/** What one way of ending an interrupted restore makes of the files. */
+export interface RestoreWay {
+  /** Absolute path to its state. */
+  readonly files: ReadonlyMap<string, BackupRecord>
+  /** Bytes of backups that are no files of their own, by name. */
+  readonly inline: ReadonlyMap<string, Buffer>
+  /** Paths that this way deletes because nothing was there before the restore, with what the restore wrote. */
+  readonly written: ReadonlyMap<string, BackupRecord>
+  /** The journal as the agent closes it; `now` in milliseconds since 1970. */
+  closed(now: number): NewFile
+}
+
+/** A restore of the agent's own that did not end. */
+export interface InterruptedRestore {
+  /** Its journal, relative to the root. */
+  readonly path: string
+  readonly id: string
+  /** Why its journal cannot be followed; then it is kept as it is. */
+  readonly damaged?: string
+  /** What it restored to, as a rewind names it. */
+  readonly target?: string
+  /** As the agent calls it. */
+  readonly state?: string
+  /** Milliseconds since 1970. */
+  readonly startedAt?: number
+  /** Absent where only the way back is left. */
+  readonly finish?: RestoreWay
+  readonly rollBack?: RestoreWay
+}
+
+/** What a fork of a session is made of where the agent itself makes the conversation. */
+export interface SessionCopy {
+  /** Files to copy, relative to the session; the last ones make the copy valid. */
+  readonly copies: readonly Member[]
+  /** Files to write instead of copying, relative to the session, in order. */
+  readonly files: readonly NewFile[]
+  readonly checkpoints: number
+  /** Checkpoints of the source that the fork does not get. */
+  readonly left: number
+}
+
+/** Where forks are copies of what the agent keeps beside its conversations. */
+export interface Copying {
+  /** True for a text that can be the id of a session. */
+  isSessionId(text: string): boolean
+  /**
+   * What the fork `newId` needs of a session.
+   * @param before a message from which on nothing is taken; else where the fork's own conversation begins, when that is known
+   * @throws NoMatchError when there is no such message
+   */
+  plan(session: SessionRef, newId: string, before?: string): SessionCopy
+}
+
 /** State of one tracked path just before a rewind, for a redo point that the agent itself can read. */
 export interface SavedPath {
   /** As recorded. */
@@ -242,7 +296,25 @@ export interface Store {
   readonly restoreRules?: RestoreRules
   /** Absolute paths of folders that a restore never writes to, besides the backups of the session and the sidecar. */
   readonly fenced?: readonly string[]
-  /** The shape of a backup's name; without it `isBackupName`. */
+  /**
+   * The conversations lie outside the root: a session without a transcript of its own is none that lost it, and reading it says
+   * when it was last active.
+   */
+  readonly conversationsElsewhere?: true
+  /** Days that the agent keeps sessions when no layer says anything; `Infinity` where it never removes any. */
+  readonly defaultRetentionDays?: number
+  /**
+   * The checkpoint that a word means, where not every target has a checkpoint of its own; asked instead of `findCheckpoint`.
+   * @throws NewerFormatError when a newer version of the agent wrote what it depends on
+   */
+  checkpointAt?(session: SessionRef, reading: SessionReading, word: string): Checkpoint | undefined
+  /** One word that changes when anything changes that a reading rests on, besides transcripts and backups. */
+  recordStamp?(session: SessionRef): string
+  /** Restores of the agent's own that did not end. */
+  interruptedRestores?(session: SessionRef): readonly InterruptedRestore[]
+  /** How forks are made where the agent itself makes the conversation. */
+  readonly copying?: Copying
+  /** The shape of a backup's name; without it `isBackupName`. A text in a record counts too when a record names it. */
   isBackup?(name: string): boolean
   /** The first half of the name that a backup of a tracked path has; without it, the hash of its absolute path. */
   pathHash?(key: string): string

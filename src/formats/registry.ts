@@ -4,3 +4,8 @@ import type { Format } from './format.js'
 
 /** Every format, in the order in which stores are looked for. */
 export const formats: readonly Format[] = [claudeCode, piCandyUndo]
+import { dshRewind } from './dsh-rewind/index.js'
+import type { Format } from './format.js'
+
+/** Every format, in the order in which stores are looked for. */
+export const formats: readonly Format[] = [claudeCode, dshRewind]

@@ -13,6 +13,8 @@ export interface BackupRecord {
   readonly parent?: string
   /** Permission bits of the file, where the record has them; else those of the backup count. */
   readonly mode?: number
+  /** Bytes that the backup has, where the record says it. */
+  readonly size?: number
   /** The bytes went through a lossy text decoding: they may be compared and are never written (R52). */
   readonly lossy?: true
   /** Why the record cannot be followed (its name has not the shape of a backup name, a field is missing). */
@@ -27,6 +29,7 @@ export function sameRecord(a: BackupRecord, b: BackupRecord): boolean {
     a.time === b.time &&
     a.parent === b.parent &&
     a.mode === b.mode &&
+    a.size === b.size &&
     a.lossy === b.lossy &&
     a.unusable === b.unusable
   )

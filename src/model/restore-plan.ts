@@ -53,6 +53,8 @@ export interface RestoreRules {
   readonly modeBits: number
   /** Whether a difference of these bits alone is a change. */
   readonly modeCounts: boolean
+  /** A file that its owner may not write keeps its mode when the record has none. */
+  readonly readOnlyKeepsMode?: true
   /** A file at the path of more bytes than this is left alone. */
   readonly liveLimit?: number
 }
@@ -191,8 +193,14 @@ export function decide(resolution: Resolution, seen: Observation, rules: Restore
   const { lossy } = resolution.record
   if (seen.equal === true && (lossy === true || isAlike(node, backup, rules))) return { action: 'unchanged' }
   if (lossy === true) return skip('its backup was written through a lossy text decoding')
-  const mode = node.kind === 'file' ? (backup.mode ?? node.mode) : backup.mode
+  const mode = modeFor(node, resolution.record, backup.mode, rules)
   return { action: 'restore', backup: name, offset: backup.offset, size: backup.size, ...(mode === undefined ? {} : { mode }) }
+}
+
+function modeFor(node: TargetNode, record: BackupRecord, mode: number | undefined, rules: RestoreRules): number | undefined {
+  if (node.kind !== 'file') return mode
+  const keeps = rules.readOnlyKeepsMode === true && record.mode === undefined && (node.mode & 0o200) === 0
+  return keeps ? node.mode : (mode ?? node.mode)
 }
 
 /** True when a file may be equal to a backup, so that its bytes must be looked at. */

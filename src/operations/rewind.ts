@@ -48,7 +48,7 @@ export async function rewind(store: Store, ref: SessionRef, message: string, opt
   const reading = readSession(store, ref, { now: context.now })
   const withCode = options.scope !== 'conversation'
   const withConversation = options.scope !== 'code'
-  const checkpoint = withCode ? checkpointFor(reading, message) : undefined
+  const checkpoint = withCode ? checkpointFor(store, ref, reading, message) : undefined
   const again = withConversation ? promptAgain(store, ref, checkpoint?.id ?? message) : undefined
   const plan = checkpoint === undefined ? undefined : planCode(store, reading, checkpoint, options, context)
   const shown = plan === undefined ? noChanges : changesJson(plan, options.diff === true)
@@ -89,8 +89,8 @@ export function redo(store: Store, ref: SessionRef, options: { readonly apply?: 
   return { ...report(store, reading, undefined, { plan, shown, ...(result === undefined ? {} : { result }) }), command: 'redo' }
 }
 
-function checkpointFor(reading: SessionReading, message: string): Checkpoint {
-  const found = findCheckpoint(reading.history, message)
+function checkpointFor(store: Store, ref: SessionRef, reading: SessionReading, message: string): Checkpoint {
+  const found = store.checkpointAt === undefined ? findCheckpoint(reading.history, message) : store.checkpointAt(ref, reading, message)
   if (found !== undefined) return found
   const several = checkpointsBeginning(reading.history, message).length
   const words = several > 1 ? `${String(several)} checkpoints begin with ${message}` : `session ${reading.id} has no checkpoint for message ${message}`

@@ -3,7 +3,7 @@ import type { ContentAt } from '../../fs/content.js'
 
 /**
  * The folder that the bytes of a restore come from, held open. The name of a backup is that of a file in it, or of one in a
- * folder of it (`12/name`); a format that keeps texts in its records hands over the bytes of those.
+ * folder below it (`12/name`); a format that keeps texts in its records hands over the bytes of those.
  */
 export class BackupSource {
   readonly #folder: AnchoredFolder
@@ -23,8 +23,12 @@ export class BackupSource {
   /** Where the bytes of a backup are. @throws FenceError or the system error when its folder is none, or is not there */
   at(name: string): ContentAt {
     const bytes = this.#inline.get(name)
-    if (bytes !== undefined) return { bytes }
-    const slash = name.indexOf('/')
+    return bytes === undefined ? this.fileAt(name) : { bytes }
+  }
+
+  /** The file of that name, also when its bytes are at hand. @throws as `at` */
+  fileAt(name: string): { readonly folder: AnchoredFolder; readonly name: string } {
+    const slash = name.lastIndexOf('/')
     if (slash === -1) return { folder: this.#folder, name }
     return { folder: this.#innerFolder(name.slice(0, slash)), name: name.slice(slash + 1) }
   }
@@ -44,8 +48,8 @@ export class BackupSource {
   }
 }
 
-/** True for a text that names a file in a folder, or one in a folder of it, and nothing else. */
+/** True for a text that names a file in a folder, or one at most two folders below it, and nothing else. */
 export function isFileName(name: string): boolean {
   const parts = name.split('/')
-  return parts.length <= 2 && parts.every((part) => part !== '' && part !== '.' && part !== '..' && !/[\\\0]/.test(part))
+  return parts.length <= 3 && parts.every((part) => part !== '' && part !== '.' && part !== '..' && !/[\\\0]/.test(part))
 }

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { dirname, resolve as resolvePath } from 'node:path'
 import type { Store } from '../../formats/format.js'
@@ -106,15 +105,21 @@ function lookAtBackup(source: BackupSource | undefined, name: string, record: Ba
   // A name comes out of a record: it must be the name of a file in the folder and nothing else.
   if (!isFileName(name)) return { kind: 'unreadable', reason: 'it is not a file name' }
   const found = source === undefined ? ({ kind: 'missing' } as const) : inspectAt(source, name, seal)
-  return found.kind === 'file' && record.mode !== undefined ? { ...found, mode: record.mode } : found
+  if (found.kind !== 'file') return found
+  if (record.size !== undefined && record.size !== found.size) {
+    return { kind: 'damaged', reason: `it has ${String(found.size)} bytes, its record says ${String(record.size)}` }
+  }
+  return record.mode === undefined ? found : { ...found, mode: record.mode }
 }
 
 function inspectAt(source: BackupSource, name: string, seal: string | undefined): BackupState {
   try {
     const at = source.at(name)
     if ('folder' in at) return inspectBackup(at.folder, at.name, seal)
-    const isSealed = seal === undefined || hash('sha256', at.bytes, 'hex') === seal
-    return isSealed ? { kind: 'file', size: at.bytes.length, offset: 0 } : { kind: 'damaged', reason: 'its bytes are not those that were sealed' }
+    // What is sealed of a text in a record is the record.
+    const record = seal === undefined ? undefined : source.fileAt(name)
+    const found = record === undefined ? undefined : inspectBackup(record.folder, record.name, seal)
+    return found === undefined || found.kind === 'file' ? { kind: 'file', size: at.bytes.length, offset: 0 } : found
   } catch (error) {
     if (error instanceof FenceError) return { kind: 'unreadable', reason: 'its folder is a link, or none' }
     const code = systemErrorCode(error)

@@ -1,0 +1,82 @@
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import { listFolder } from '../../fs/folder.js'
+import { folderOfId } from './layout.js'
+
+const logPattern = /^session(?:\.v([0-9]{1,6}))?\.jsonl(\.zstd)?$/
+
+/** A conversation log of the agent (section 5.1). It lies outside the store and is only read. */
+export interface LogFile {
+  /** Absolute. */
+  readonly path: string
+  /** Log format by its name; 0 for a name without one. */
+  readonly version: number
+  readonly packed: boolean
+}
+
+/** Where the logs of sessions are, by the folder that the plugin makes of their id. */
+export class LogPlaces {
+  readonly #roots: readonly string[]
+  #folders: Map<string, string[]> | undefined
+
+  /** @param roots absolute paths of folders with conversations */
+  constructor(roots: readonly string[]) {
+    this.#roots = roots
+  }
+
+  /** True when there is any folder with conversations. */
+  get isKnown(): boolean {
+    return this.#roots.length > 0
+  }
+
+  /** Forgets what was found, so that a session that began meanwhile is seen. */
+  refresh(): void {
+    this.#folders = undefined
+  }
+
+  /** The log that counts for a session: the highest version, then the one written last. */
+  of(session: string): LogFile | undefined {
+    this.#folders ??= this.#index()
+    const found = (this.#folders.get(session) ?? []).flatMap((folder) => logsIn(folder))
+    const [best] = found.sort((a, b) => b.version - a.version || modifiedAt(b) - modifiedAt(a) || Number(a.packed) - Number(b.packed))
+    return best
+  }
+
+  /** True when a log of any session is packed. */
+  get hasPacked(): boolean {
+    this.#folders ??= this.#index()
+    return [...this.#folders.values()].some((folders) => folders.some((folder) => logsIn(folder).some(({ packed }) => packed)))
+  }
+
+  #index(): Map<string, string[]> {
+    const folders = new Map<string, string[]>()
+    for (const root of this.#roots) {
+      for (const project of listFolder(root).entries) {
+        if (!project.isDirectory()) continue
+        for (const session of listFolder(join(root, project.name)).entries) {
+          if (!session.isDirectory()) continue
+          const id = folderOfId(decoded(session.name))
+          folders.set(id, [...(folders.get(id) ?? []), join(root, project.name, session.name)])
+        }
+      }
+    }
+    return folders
+  }
+}
+
+function logsIn(folder: string): LogFile[] {
+  return listFolder(folder).entries.flatMap((entry) => {
+    const match = logPattern.exec(entry.name)
+    if (match === null || !entry.isFile()) return []
+    return [{ path: join(folder, entry.name), version: Number(match[1] ?? 0), packed: match[2] !== undefined }]
+  })
+}
+
+function modifiedAt({ path }: LogFile): number {
+  return lstatSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+}
+
+/** The host writes a character that is not safe in a name as `~` and its four hex digits. */
+function decoded(segment: string): string {
+  return segment.replaceAll(/~([0-9A-Fa-f]{4})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
+}
