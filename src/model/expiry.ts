@@ -33,6 +33,7 @@ export function judgeAge(activity: Activity | undefined, firstSeen: number | und
   if (activity === undefined) return kept('nothing says when it was last active')
   const when = `last active ${timeText(activity.at)} (${activityWords[activity.by]})`
   const limit = `${durationText(period.ms)} (${sourceText(period.source)})`
+  if (period.ms === Number.POSITIVE_INFINITY) return kept(`${when}: kept for ever (${sourceText(period.source)})`)
   if (now - activity.at <= quietPeriodMs) return kept(`${when}: within the quiet period of ${durationText(quietPeriodMs)}`)
   if (!isExpired(activity.at, now, period.ms / dayMs, 0)) return kept(`${when}: within the period of ${limit}`)
   if (!isExpired(activity.at, now, 0, floorMs)) return kept(`${when}: younger than the floor of ${durationText(floorMs)}`)
@@ -58,6 +59,7 @@ export function sourceText(source: EffectivePeriod['source']): string {
 
 /** `30 days`, `36 h`, `90 s`: the largest unit that is whole. */
 export function durationText(ms: number): string {
+  if (ms === Number.POSITIVE_INFINITY) return 'for ever'
   if (ms % dayMs === 0 && ms > 0) return ms === dayMs ? '1 day' : `${String(ms / dayMs)} days`
   if (ms % 3_600_000 === 0 && ms > 0) return `${String(ms / 3_600_000)} h`
   return ms % 60_000 === 0 ? `${String(ms / 60_000)} min` : `${String(Math.round(ms / 1000))} s`

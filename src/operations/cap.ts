@@ -99,11 +99,12 @@ class CapPlanner {
     const reading = this.#store.read(ref, { now: this.#context.now })
     const choice = this.#store.capSession?.(ref, reading, this.#max, { now: this.#context.now })
     if (choice === undefined || (choice.drop.length === 0 && choice.rewrites.length === 0 && choice.refusal === undefined)) return
-    this.#overCap += 1
+    const isOver = choice.checkpoints > 0 || choice.refusal !== undefined
+    if (isOver) this.#overCap += 1
     const newest = newestFile(this.#store, ref.members)
     const reason = choice.refusal ?? this.#reasonToKeep(ref, reading, newest)
     if (reason !== undefined) {
-      this.#kept.push({ session: ref.id, reason: `over the cap of ${String(this.#max)}, but left alone: ${reason}` })
+      if (isOver) this.#kept.push({ session: ref.id, reason: `over the cap of ${String(this.#max)}, but left alone: ${reason}` })
       return
     }
     this.#planChoice(ref, reading, choice, itemsOf(looked.planned))
@@ -116,7 +117,7 @@ class CapPlanner {
       return
     }
     const rewritten = new Set(choice.rewrites.map(({ path }) => path))
-    const reason = `${String(choice.checkpoints)} checkpoints are beyond the newest ${String(this.#max)}`
+    const reason = choice.checkpoints === 0 ? 'left over' : `${String(choice.checkpoints)} checkpoints are beyond the newest ${String(this.#max)}`
     for (const { path, bytes, mode } of choice.rewrites) {
       const old = planItem(this.#store.root, { kind: 'transcript', path })?.item
       this.#actions.push({

@@ -104,6 +104,12 @@ export function newestTranscript(root: string, ref: SessionRef): number | undefi
   return newest === undefined ? undefined : Math.round(newest)
 }
 
+/** Why a restore of the agent's own keeps a session from going by age: its files may be the only way back (R114). */
+export function unfinishedRestore(reading: SessionReading): string | undefined {
+  const found = reading.findings.find(({ id }) => id === 'open-journal' || id === 'damaged-journal')
+  return found === undefined ? undefined : `${found.id}: ${found.message}`
+}
+
 /** Why what was read of a session does not allow to remove it (promise 4). */
 export function doubtAbout(reading: SessionReading): string | undefined {
   if (reading.busy) return 'its transcript changed while it was read'

@@ -36,7 +36,7 @@ export function show(stores: readonly Store[], id: string, now: number): Report 
   const reading = readSession(store, ref, { now })
   const messages = new Map(messagesOf(store, ref).map((message) => [message.id, message]))
   const present = new Set(probeBackups(store, ref)?.entries.flatMap((entry) => (entry.node === 'file' && entry.error === undefined ? [entry.name] : [])))
-  const checkpoints = reading.history.checkpoints.map((checkpoint) => checkpointJson(reading.history, checkpoint, messages.get(checkpoint.id), present))
+  const checkpoints = reading.history.checkpoints.map((checkpoint) => checkpointJson(reading.history, checkpoint, messageOf(messages, checkpoint), present))
   return {
     command: 'show',
     roots: [store.root],
@@ -54,6 +54,10 @@ export function show(stores: readonly Store[], id: string, now: number): Report 
     exitCode: ExitCode.done,
     extra: { checkpoints, members: ref.members.map((member) => member.path) },
   }
+}
+
+function messageOf(messages: ReadonlyMap<string, Message>, { id, aliases = [] }: Checkpoint): Message | undefined {
+  return [id, ...aliases].map((word) => messages.get(word)).find((message) => message !== undefined)
 }
 
 /** Messages are words beside the checkpoints: a transcript that cannot be read is a finding of the reading already. */

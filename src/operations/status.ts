@@ -60,7 +60,7 @@ export function status(stores: readonly Store[], options: StatusOptions, context
 function describeStore(store: Store, rows: readonly SessionRow[], options: StatusOptions): Json {
   const versions = new Map<number, number>()
   for (const row of rows) for (const [version, count] of row.versions) versions.set(version, (versions.get(version) ?? 0) + count)
-  const retention = effectiveRetention([...store.retention(), ...options.configLayers(undefined)])
+  const retention = effectiveRetention([...store.retention(), ...options.configLayers(undefined)], store.defaultRetentionDays)
   return {
     root: store.root,
     format: store.format,
@@ -89,7 +89,7 @@ function retentionJson(retention: Retention): Json {
   }
   const { source } = retention
   return {
-    days: retention.days,
+    days: Number.isFinite(retention.days) ? retention.days : null,
     source: source === 'default' ? 'default' : `${source.layer}: ${source.file}`,
     differing: retention.differing.map((layer) => `${layer.layer}: ${layer.file}`),
   }

@@ -19,8 +19,11 @@ export const command = defineCommand({
   },
   async run(context, options) {
     if (options.copy === true && options.reflink === true) throw new UsageError('--copy and --reflink exclude each other')
-    if (!isUuid(options.new)) throw new UsageError(`${options.new} is not a session id`, { hint: 'a session id is a lower-case UUID; uuidgen | tr A-Z a-z makes one' })
     const place = openWorkplace(context)
+    // Agents that name sessions otherwise say so themselves.
+    if (!isUuid(options.new) && place.stores.every(({ copying }) => copying === undefined)) {
+      throw new UsageError(`${options.new} is not a session id`, { hint: 'a session id is a lower-case UUID; uuidgen | tr A-Z a-z makes one' })
+    }
     const { store, ref } = findSession(place.stores, options.old)
     const method = options.copy === true ? { method: 'copy' as const } : options.reflink === true ? { method: 'reflink' as const } : {}
     const report = await withLock(context, place, store, 'fork', () =>

@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import type { Store } from '../../formats/format.js'
+import { UsageError } from '../../model/errors.js'
 import type { Report } from '../../model/report.js'
+import { repairJournals } from '../../operations/repair/journals.js'
 import { repair } from '../../operations/repair/repair.js'
 import type { ExecFile } from '../../operations/repair/git-objects.js'
 import { newToken } from '../../plan/run-id.js'
-import { withLock } from '../locked.js'
+import { withLock, writingContext } from '../locked.js'
 import { mergeReports } from '../merge.js'
 import { narrowTo, openWorkplace, sessionProgress } from '../workplace.js'
 import { defineCommand } from './command.js'
@@ -15,23 +18,30 @@ export const command = defineCommand({
   },
   options: {
     transcripts: { type: 'boolean', describe: 'Mend damaged transcripts instead of backups' },
-    force: { type: 'boolean', describe: 'Also replace a present backup from a strong proof' },
+    'journals': { type: 'boolean', describe: 'End restores of the agent itself that were cut off' },
+    'roll-back': { type: 'boolean', describe: 'With --journals: put the files back as they were before the restore' },
+    force: { type: 'boolean', describe: 'Also replace a present backup from a strong proof; with --journals also what is in doubt' },
     apply: { type: 'boolean', describe: 'Act; without it the plan is only printed' },
   },
   async run(context, options) {
-    const place = narrowTo(openWorkplace(context), options.session)
+    if (options.journals === true && options.transcripts === true) throw new UsageError('--journals and --transcripts exclude each other')
+    if (options.rollBack === true && options.journals !== true) throw new UsageError('--roll-back goes with --journals')
+    const found = narrowTo(openWorkplace(context), options.session)
+    const place = options.journals === true ? { ...found, stores: withJournals(found.stores) } : found
     const reports: Report[] = []
     for (const store of place.stores) {
+      const given = {
+        ...(options.session === undefined ? {} : { sessions: options.session }),
+        apply: options.apply === true,
+        force: options.force === true,
+        quietMs: place.config.quietPeriodMs,
+      }
+      const mend = (): Promise<Report> =>
+        repairJournals(store, { ...given, rollBack: options.rollBack === true }, { ...writingContext(context, place, 'repair'), machine: place.machine })
       const act = (): Promise<Report> =>
         repair(
           store,
-          {
-            ...(options.session === undefined ? {} : { sessions: options.session }),
-            apply: options.apply === true,
-            transcripts: options.transcripts === true,
-            force: options.force === true,
-            quietMs: place.config.quietPeriodMs,
-          },
+          { ...given, transcripts: options.transcripts === true },
           {
             now: context.now(),
             machine: place.machine,
@@ -41,13 +51,20 @@ export const command = defineCommand({
             progress: sessionProgress(context, 'repair'),
           },
         )
-      reports.push(options.apply === true ? await withLock(context, place, store, 'repair', act) : await act())
+      const work = options.journals === true ? mend : act
+      reports.push(options.apply === true ? await withLock(context, place, store, 'repair', work) : await work())
     }
     const report = mergeReports('repair', reports)
     const planned = options.apply !== true && report.plan.length > 0
     return { report: planned ? { ...report, next: 'Run it again with --apply to act.' } : report }
   },
 })
+
+/** Only some agents keep journals of their restores; naming a store of another one is a mistake. */
+function withJournals(stores: readonly Store[]): readonly Store[] {
+  const some = stores.filter((store) => store.interruptedRestores !== undefined)
+  return some.length > 0 ? some : stores
+}
 
 const run = promisify(execFile)
 

@@ -24,23 +24,23 @@ export function checkRetention(store: Store, projects: readonly string[], config
     const layers = [...configLayers(config, project), ...store.retention(project)]
     collectUnusable(layers, unusable)
     const own = layers.filter((layer) => !known.has(layer.file) && (layer.state.kind === 'days' || layer.state.kind === 'unusable'))
-    if (own.length > 0) rows.push({ project, ...retentionRow(layers) })
+    if (own.length > 0) rows.push({ project, ...retentionRow(store, layers) })
   }
   const findings = [...unusable.values()].map(({ layer, file, state }) => {
     const reason = state.kind === 'unusable' ? state.reason : ''
     return finding('settings-unknowable', `${file} (${layer} settings): ${reason}`, { path: file })
   })
-  return { row: { ...retentionRow(wide), projects: rows }, findings }
+  return { row: { ...retentionRow(store, wide), projects: rows }, findings }
 }
 
 function collectUnusable(layers: readonly RetentionLayer[], unusable: Map<string, RetentionLayer>): void {
   for (const layer of layers) if (layer.state.kind === 'unusable') unusable.set(layer.file, layer)
 }
 
-function retentionRow(layers: readonly RetentionLayer[]): Readonly<Record<string, Json>> {
-  const retention = effectiveRetention(layers)
+function retentionRow(store: Store, layers: readonly RetentionLayer[]): Readonly<Record<string, Json>> {
+  const retention = effectiveRetention(layers, store.defaultRetentionDays)
   return {
-    days: retention.kind === 'known' ? retention.days : null,
+    days: retention.kind === 'known' && Number.isFinite(retention.days) ? retention.days : null,
     source: sourceText(retention),
     layers: layers.map((layer) => ({
       layer: layer.layer,

@@ -62,7 +62,7 @@ export class Periods {
   }
 
   #effective(layers: readonly RetentionLayer[], own: readonly RetentionLayer[]): EffectivePeriod {
-    const retention = effectiveRetention([...own, ...layers])
+    const retention = effectiveRetention([...own, ...layers], this.#store.defaultRetentionDays)
     if (retention.kind === 'unknowable') throw unknowable(retention.unusable)
     const flagMs = this.#flagMs
     const { differing } = retention
@@ -96,7 +96,7 @@ function daysOf(layer: RetentionLayer): number {
 function rowOf(period: EffectivePeriod): Readonly<Record<string, Json>> {
   return {
     period: durationText(period.ms),
-    days: period.ms / dayMs,
+    days: Number.isFinite(period.ms) ? period.ms / dayMs : null,
     source: sourceText(period.source),
     differing: period.differing.map((layer) => ({ layer: layer.layer, file: layer.file, days: daysOf(layer) })),
   }

@@ -1,6 +1,6 @@
 import type { Inventory, LiveRegistry, Store } from '../../formats/format.js'
 import { judgeAge, type EffectivePeriod } from '../../model/expiry.js'
-import { finding, type Finding } from '../../model/finding.js'
+import { finding, type Finding, type FindingId } from '../../model/finding.js'
 import { dayMs } from '../../model/period.js'
 import type { ErrorItem, Json, KeptItem } from '../../model/report.js'
 import { clockLooksWrong, isExpired, lastActivity, type Activity } from '../../model/retention.js'
@@ -12,7 +12,7 @@ import { FirstSeen } from '../first-seen.js'
 import { liveSessions } from '../removal/live.js'
 import { ProjectTotals } from '../removal/project-totals.js'
 import { brakeFor, brakeRefusal, planFor, type Removal } from '../removal/removal.js'
-import { contentsOf, doubtAbout, freedBy, itemsOf, newestTranscript, sizeUp, unreadableIn } from '../session-size.js'
+import { contentsOf, doubtAbout, freedBy, unfinishedRestore, itemsOf, newestTranscript, sizeUp, unreadableIn } from '../session-size.js'
 import type { ExpireOptions, PlanContext } from './options.js'
 import { Periods } from './periods.js'
 
@@ -24,6 +24,9 @@ export interface Expiry extends Removal {
    */
   writeLedger(token: string): void
 }
+
+/** Findings that say why a session is kept whatever its age. */
+const telling: ReadonlySet<FindingId> = new Set(['newer-format', 'busy', 'unreadable', 'not-regular', 'open-journal', 'damaged-journal'])
 
 interface Removable {
   readonly activity: Activity | undefined
@@ -144,7 +147,7 @@ export class ExpirePlanner {
       this.#keep(ref, early.reason, head.folders[0])
       return
     }
-    if (written === undefined) {
+    if (written === undefined && this.#store.conversationsElsewhere !== true) {
       const unsure = membersOf(ref, 'transcript').length > 0 ? 'its transcript cannot be looked at' : this.#unseen
       const orphan = { activity: soFar, reason: `no transcript; ${early.reason}`, first: undefined, project: head.folders[0] }
       if (unsure === undefined) this.#remove(ref, period, orphan)
@@ -152,9 +155,9 @@ export class ExpirePlanner {
       return
     }
     const reading = this.#store.read(ref, { now })
-    const doubt = doubtAbout(reading)
+    const doubt = doubtAbout(reading) ?? unfinishedRestore(reading)
     if (doubt !== undefined) {
-      this.#findings.push(...reading.findings.filter(({ id }) => id === 'newer-format' || id === 'busy' || id === 'unreadable' || id === 'not-regular'))
+      this.#findings.push(...reading.findings.filter(({ id }) => telling.has(id)))
       this.#keep(ref, doubt, head.folders[0])
       return
     }

@@ -12,6 +12,7 @@ import type { ErrorItem, Report } from '../../model/report.js'
 import { membersOf, type SessionReading, type SessionRef } from '../../model/session.js'
 import { selectMessage } from '../conversation/select-message.js'
 import { selectSessions } from '../select.js'
+import { copySession } from './copy-session.js'
 import { chooseBackups, type Choice, type Sides } from './choose.js'
 import { ForkFiles } from './fork-files.js'
 import type { ForkContext, ForkOptions } from './options.js'
@@ -32,12 +33,13 @@ import { findDeparture } from './records.js'
  *   NoSpaceError; FenceError when a folder is a link or the result is not what the source has. Nothing was changed then.
  */
 export async function fork(store: Store, oldId: string, newId: string, options: ForkOptions, context: ForkContext): Promise<Report> {
-  const { conversations } = store
-  if (conversations === undefined) throw new UsageError(`sessions of the format ${store.format} cannot be forked`)
-  if (!conversations.isSessionId(newId)) throw new UsageError(`${JSON.stringify(newId)} cannot be the id of a session`, { hint: 'give a whole id: a UUID in lower case' })
+  const { conversations, copying } = store
   if (options.method === 'link' && !store.linksAreSafe) {
     throw new UsageError(`the agent of ${store.format} writes into existing backups, so they cannot be linked`, { hint: 'without --link they are copied' })
   }
+  if (copying !== undefined) return copySession(store, copying, sourceOf(store, oldId, newId), newId, options, context)
+  if (conversations === undefined) throw new UsageError(`sessions of the format ${store.format} cannot be forked`)
+  if (!conversations.isSessionId(newId)) throw new UsageError(`${JSON.stringify(newId)} cannot be the id of a session`, { hint: 'give a whole id: a UUID in lower case' })
   const { sessions } = store.inventory()
   const [source] = selectSessions(sessions, [oldId])
   if (source === undefined) throw new NoMatchError(`no session begins with ${oldId}`, { hint: 'rewind-admin list' })
@@ -57,6 +59,13 @@ export async function fork(store: Store, oldId: string, newId: string, options: 
   } finally {
     files.close()
   }
+}
+
+function sourceOf(store: Store, oldId: string, newId: string): SessionRef {
+  const [source] = selectSessions(store.inventory().sessions, [oldId])
+  if (source === undefined) throw new NoMatchError(`no session begins with ${oldId}`, { hint: 'rewind-admin list' })
+  if (source.id === newId) throw new UsageError(`session ${newId} cannot be forked into itself`)
+  return source
 }
 
 class Fork {
