@@ -41,7 +41,10 @@ export function openWorkplace(context: CommandContext): Workplace {
   const config = configOf(context)
   const { roots, store } = context.globals
   const found = findRoots(formats, around, { roots: roots.length > 0 ? roots : config.roots, store })
-  return { stores: found.map(({ format, root }) => format.open(root, around)), config, around, machine: thisMachine() }
+  const opened = found.map(({ format, root }) => format.open(root, around))
+  // One store may be named by the agent's home and by the folder in it.
+  const stores = opened.filter((each, index) => opened.findIndex(({ format, root }) => format === each.format && root === each.root) === index)
+  return { stores, config, around, machine: thisMachine() }
 }
 
 /**

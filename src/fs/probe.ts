@@ -46,12 +46,24 @@ export interface ProbedFolder {
 export interface ProbeJob {
   readonly path: string
   readonly digest: 'all' | 'none'
+  /** Folders that are looked into in place of the path; the names of their entries get a prefix. */
+  readonly parts?: readonly { readonly path: string; readonly prefix: string }[]
 }
 
 let shared: Buffer | undefined
 
 /** Looks at the entries of one folder with synchronous reads into a reused buffer. Follows nothing, waits on nothing. */
 export function probeFolder(job: ProbeJob): ProbedFolder {
+  if (job.parts === undefined) return probeOne(job)
+  const whole = probeOne({ path: job.path, digest: 'none' })
+  if (whole.error !== undefined) return { ...whole, entries: [] }
+  const parts = job.parts.map(({ path, prefix }) => ({ prefix, folder: probeOne({ path, digest: job.digest }) }))
+  const error = parts.find(({ folder }) => folder.error !== undefined)?.folder.error
+  const entries = parts.flatMap(({ prefix, folder }) => folder.entries.map((entry) => ({ ...entry, name: prefix + entry.name })))
+  return { path: job.path, mode: whole.mode, entries, ...(error === undefined ? {} : { error }) }
+}
+
+function probeOne(job: ProbeJob): ProbedFolder {
   let mode = 0
   let entries: Dirent[]
   try {

@@ -2,8 +2,9 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Store } from '../formats/format.js'
 import { probeFolder, type ProbedFolder } from '../fs/probe.js'
-import { isBackupName } from '../model/names.js'
-import { membersOf, type SessionReading, type SessionRef } from '../model/session.js'
+import { parseBackupName } from '../model/names.js'
+import type { SessionReading, SessionRef } from '../model/session.js'
+import { backupJob, isBackupOf } from './backup-files.js'
 
 /** One session as `status` and `list` show it. Times are milliseconds since 1970, bytes are counted once per inode. */
 export interface SessionRow {
@@ -35,8 +36,8 @@ export class InodeCount {
 
 /** Metadata of the backups of a session, without opening one. */
 export function probeBackups(store: Store, ref: SessionRef): ProbedFolder | undefined {
-  if (membersOf(ref, 'backups').length === 0) return undefined
-  return probeFolder({ path: join(store.root, store.backupFolder(ref.id)), digest: 'none' })
+  const job = backupJob(store, ref, 'none')
+  return job === undefined ? undefined : probeFolder(job)
 }
 
 /** Puts together what one session is; `inodes` is shared by all sessions of a run. */
@@ -48,14 +49,14 @@ export function sessionRow(store: Store, ref: SessionRef, reading: SessionReadin
   let bytes = 0
   let backups = 0
   for (const entry of folder?.entries ?? []) {
-    if (entry.node !== 'file' || !isBackupName(entry.name)) continue
+    if (entry.node !== 'file' || !isBackupOf(store, reading.history.references, entry.name)) continue
     const reference = reading.history.references.get(entry.name)
     const size = inodes.add(entry.inode, entry.links, entry.size)
     backups += 1
     bytes += size
     newest = Math.max(newest, entry.mtimeMs)
     if (reference?.path !== undefined) paths.set(reference.path, (paths.get(reference.path) ?? 0) + size)
-    const version = Number(entry.name.slice(entry.name.indexOf('@v') + 2))
+    const version = parseBackupName(entry.name)?.version ?? reference?.version ?? 1
     versions.set(version, (versions.get(version) ?? 0) + 1)
   }
   for (const member of ref.members) {

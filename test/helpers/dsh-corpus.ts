@@ -23,7 +23,7 @@ export interface DshFile {
   readonly mode?: string
 }
 
-export interface DshAfter {
+interface DshAfter {
   readonly op: 'continueRestore' | 'rollbackRestore'
   readonly opId: string
   readonly journalStateAfter: string

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 export const dshSession = 'session-00000000-0000-4000-8000-000000000001'
 
 /** The base of a record's file name: the cleaned call id and eight digits of its digest (formats/dsh-rewind section 1.3). */
-export function dshBase(callId: string): string {
+function dshBase(callId: string): string {
   return `${callId.replaceAll(/[^A-Za-z0-9._-]/g, '_')}-${createHash('sha256').update(callId).digest('hex').slice(0, 8)}`
 }
 

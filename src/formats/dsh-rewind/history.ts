@@ -39,14 +39,14 @@ export function historyOf(records: SessionRecords, wordsOf: (anchor: number) => 
     checkpoints,
     originals: new Map(),
     references: referencesOf(groups, links),
-    tracked: new Set(picks.keys()),
+    tracked: new Set([...picks.keys()].sort()),
     anomalies: [],
     lines: groups.reduce((sum, [, { length }]) => sum + length, 0),
   }
 }
 
 /** The path that a record is about, as far as it says so. */
-export function fileOf(record: StoredRecord): string | undefined {
+function fileOf(record: StoredRecord): string | undefined {
   return record.kind === 'newer' ? undefined : record.file
 }
 

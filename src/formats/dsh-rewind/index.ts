@@ -5,14 +5,14 @@ import { joinSafe } from '../../fs/safe-path.js'
 import { finding, type Finding } from '../../model/finding.js'
 import { NoMatchError } from '../../model/errors.js'
 import type { Message, SessionReading, SessionRef } from '../../model/session.js'
-import type { Format, SessionHead, Store, Surroundings } from '../format.js'
+import type { BackupFolder, Format, SessionHead, Store, Surroundings } from '../format.js'
 import { chooseGroups, groupCap } from './cap.js'
 import { checkFolder } from './check.js'
 import { readContents } from './contents.js'
 import { planCopy } from './copy.js'
 import { takeInventory } from './inventory.js'
 import { interrupted } from './journal-ways.js'
-import { folderOfId, groupNumber, isClean, parseRef } from './layout.js'
+import { folderOfId, groupNumber, isClean, parseRef, storeMarker, storeVersion } from './layout.js'
 import { isVisible, readLog, type Log } from './log.js'
 import { readLogHead, type LogHead } from './log-head.js'
 import { LogPlaces } from './log-places.js'
@@ -20,7 +20,7 @@ import { conversationFolders, looksLikeStore, snapshotsIn, storePlaces } from '.
 import { fileLimit, policyLayers, readGates } from './policy.js'
 import { readingOf, readState, type SessionState } from './reading.js'
 import { inlineBytesOf } from './record.js'
-import { readRecordBytes } from './records.js'
+import { readMarker, readRecordBytes } from './records.js'
 import { stampOfRecords } from './stamp.js'
 import { anchorOf, checkpointAt } from './target.js'
 import { findUnpacker, type Unpacker } from './zstd.js'
@@ -74,10 +74,7 @@ export function openDshRewind(root: string, around: Surroundings, unpacker: Unpa
     retention: () => policyLayers(real, around),
     gates: () => readGates(around.env),
     backupFolder: (session) => session,
-    backupFolders: (session) =>
-      listFolder(join(real, session.id)).entries.flatMap(({ name }) =>
-        groupNumber(name) === undefined ? [] : [{ path: `${session.id}/${name}`, prefix: `${name}/` }],
-      ),
+    backupFolders: (session) => groupFolders(real, session.id),
     isBackup: (name) => backupPattern.test(name),
     inlineBytes: (session, name) => inlineAt(joinSafe(real, session), name),
     contents: (session) => readContents(real, session),
@@ -161,6 +158,15 @@ function messagesOf(log: Log | undefined): Message[] {
 
 function headOf({ cwd, createdAt }: LogHead): SessionHead {
   return { folders: cwd === undefined ? [] : [cwd], ...(createdAt === undefined ? {} : { firstRecorded: createdAt }) }
+}
+
+/** The groups of a session; of one with a newer store version nothing is looked at. */
+function groupFolders(root: string, session: string): BackupFolder[] {
+  const store = readMarker(join(root, session, storeMarker))
+  if (store.kind === 'number' && store.value > storeVersion) return []
+  return listFolder(join(root, session)).entries.flatMap((entry) =>
+    groupNumber(entry.name) === undefined || !entry.isDirectory() ? [] : [{ path: `${session}/${entry.name}`, prefix: `${entry.name}/` }],
+  )
 }
 
 /** Where the events of a fork end that it has of its source, when its own conversation says so. */

@@ -9,9 +9,6 @@ export const formatMarker = 'format'
 export const pendingFolder = '.pending'
 export const rescueFolder = 'rescue'
 
-/** Text of the marker of a byte store. */
-export const storeMarkerText = String(storeVersion)
-
 const groupPattern = /^(?:0|[1-9][0-9]*)$/
 const cleanPattern = /^[A-Za-z0-9._-]+$/
 const journalPattern = /^(?:restore-)?journal-([A-Za-z0-9._-]+)\.json$/
@@ -91,7 +88,7 @@ export function isBlobRef(ref: string): boolean {
 
 /** Numbers of the groups that text of any kind names, damaged or not: `<digits>/<name>.json` or `.before`. */
 export function groupsNamedIn(text: string): number[] {
-  const found = [...text.matchAll(/([0-9]+)[\\/]+[A-Za-z0-9._-]+\.(?:json|before)/g)]
+  const found = [...text.matchAll(/(?<![A-Za-z0-9._-])([0-9]+)[\\/]+[A-Za-z0-9._-]+\.(?:json|before)/g)]
   return found.map((match) => Number(match[1])).filter(Number.isSafeInteger)
 }
 

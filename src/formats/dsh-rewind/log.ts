@@ -14,7 +14,7 @@ const messageNeedle = Buffer.from('"user/message"')
 const replaceNeedle = Buffer.from('"op":"replace"')
 
 /** A message of a human in a log. */
-export interface LogMessage {
+interface LogMessage {
   /** Position of its event in the log. */
   readonly seq: number
   readonly id?: string

@@ -97,8 +97,3 @@ function textOf(folder: string, { group, name }: ContentRecord): string | undefi
   const before: unknown = typeof value === 'object' && value !== null && 'before' in value ? value.before : undefined
   return typeof before === 'string' ? before : undefined
 }
-
-/** True when some of the files to write are of a byte store, so that its marker must stand. */
-export function needsMarker(files: readonly NewFile[]): boolean {
-  return files.some(({ path }) => path.endsWith('.before'))
-}

@@ -17,7 +17,7 @@ export function storePlaces(around: Surroundings): string[] {
 }
 
 /** The agent's homes on this machine, the one that counts first. */
-export function agentHomes({ home, env }: Surroundings): string[] {
+function agentHomes({ home, env }: Surroundings): string[] {
   const set = filled(env.DSH_HOME)
   const usual = join(home, '.dsh')
   return [...new Set(set === undefined ? [usual] : [withHome(set, home), usual])]

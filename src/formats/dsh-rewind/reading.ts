@@ -49,7 +49,7 @@ export function readingOf(ref: SessionRef, state: SessionState, options: { reado
 }
 
 /** What the log says of the message at an anchor. */
-export function wordsOf(log: Log | undefined): (anchor: number) => AnchorWords | undefined {
+function wordsOf(log: Log | undefined): (anchor: number) => AnchorWords | undefined {
   const bySeq = new Map(log?.messages.map((message) => [message.seq, message]))
   return (anchor) => bySeq.get(anchor)
 }

@@ -3,7 +3,7 @@ import { isFields, textOf, type Fields } from '../../model/fields.js'
 import { inGroup, sideFileOf, storeVersion } from './layout.js'
 
 /** What a record says of the bytes before a change. */
-export type Content =
+type Content =
   | { readonly kind: 'absent' }
   /** Raw bytes in a side file of the same group; `size` in bytes. */
   | { readonly kind: 'side'; readonly name: string; readonly size: number }
@@ -42,14 +42,14 @@ export interface LinkRecord extends Identified {
 }
 
 /** A record that cannot be followed. `file` is known when only the content of the record is in doubt. */
-export interface DamagedRecord extends Base {
+interface DamagedRecord extends Base {
   readonly kind: 'damaged'
   readonly file?: string
   readonly reason: string
 }
 
 /** A record of a newer store version: nothing of it is read (section 1.6). */
-export interface NewerRecord extends Base {
+interface NewerRecord extends Base {
   readonly kind: 'newer'
   readonly store: number
 }

@@ -18,7 +18,7 @@ export type Marker =
   | { readonly kind: 'odd'; readonly reason: string }
 
 /** A path of a session that could not be read, relative to the session. */
-export interface Unread {
+interface Unread {
   readonly path: string
   /** A system error code, or what stands there in words. */
   readonly reason: string

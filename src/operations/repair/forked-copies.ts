@@ -42,11 +42,16 @@ export class ForkedCopies {
     const wanted = new Map([...names].map((name): [string, Set<string>] => [name, new Set()]))
     for (const session of this.#sessions) {
       if (membersOf(session, 'backups').length === 0) continue
-      for (const { name } of listFolder(join(this.#store.root, this.#store.backupFolder(session.id))).entries) wanted.get(name)?.add(session.id)
+      for (const name of this.#namesIn(session)) wanted.get(name)?.add(session.id)
       // What is gone may still be sealed.
       for (const name of this.#seals.get(session.id)?.backups.keys() ?? []) wanted.get(name)?.add(session.id)
     }
     this.#names = wanted
+  }
+
+  #namesIn(session: SessionRef): string[] {
+    const folders = this.#store.backupFolders?.(session) ?? [{ path: this.#store.backupFolder(session.id), prefix: '' }]
+    return folders.flatMap(({ path, prefix }) => listFolder(join(this.#store.root, path)).entries.map(({ name }) => prefix + name))
   }
 
   /** Every copy of a backup outside of its session. */
@@ -77,7 +82,7 @@ export class ForkedCopies {
   #history(session: string): History | undefined {
     if (!this.#histories.has(session)) {
       const ref = this.#bySession.get(session)
-      const readable = ref !== undefined && membersOf(ref, 'transcript').length > 0
+      const readable = ref !== undefined && (membersOf(ref, 'transcript').length > 0 || this.#store.conversationsElsewhere === true)
       this.#histories.set(session, readable ? this.#store.read(ref, { now: this.#now }).history : undefined)
     }
     return this.#histories.get(session)

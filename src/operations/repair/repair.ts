@@ -139,7 +139,7 @@ class Repair {
         continue
       }
       for (const found of survey.findings) {
-        const each = brokenIn(this.#store, found)
+        const each = brokenIn(this.#store, survey.reading, found)
         if (each !== undefined) note(each)
         else if (found.id === 'backups-missing') lostWithFolder(this.#store, survey).forEach(note)
         else if (found.id === 'unreadable' || found.id === 'newer-format') this.#findings.push(found)

@@ -4,9 +4,9 @@ import { digestFile, probeFolder, type ProbedFolder } from '../../fs/probe.js'
 import { systemErrorCode } from '../../model/errors.js'
 import { isWithinCap } from '../../model/cap.js'
 import type { Finding, FindingId } from '../../model/finding.js'
-import { isBackupName } from '../../model/names.js'
 import type { BrokenBackup, Damage } from '../../model/repair-plan.js'
-import { membersOf, type SessionReading, type SessionRef } from '../../model/session.js'
+import type { SessionReading, SessionRef } from '../../model/session.js'
+import { backupJob, backupNameAt, isBackupOf } from '../backup-files.js'
 import type { SealStore, SessionSeals } from '../seals.js'
 import { checkSession } from '../verify/check-session.js'
 import type { ForkComparison } from '../verify/steps/forks.js'
@@ -38,12 +38,11 @@ export function surveySession(store: Store, ref: SessionRef, seals: SealStore, f
 }
 
 /** The broken backup that a finding is about, if it is about one. */
-export function brokenIn(store: Store, { id, session, place }: Finding): BrokenBackup | undefined {
+export function brokenIn(store: Store, reading: SessionReading, { id, session, place }: Finding): BrokenBackup | undefined {
   const damage = damages[id]
   if (damage === undefined || session === undefined || place === undefined) return undefined
-  const folder = `${store.backupFolder(session)}/`
-  const name = place.path.startsWith(folder) ? place.path.slice(folder.length) : ''
-  return isBackupName(name) ? { session, name, damage } : undefined
+  const name = backupNameAt(store, session, place.path)
+  return isBackupOf(store, reading.history.references, name) ? { session, name, damage } : undefined
 }
 
 /** Backups that a session needs and that are gone with their whole folder; one finding stands for all of them. */
@@ -55,8 +54,9 @@ export function lostWithFolder(store: Store, { ref, reading }: Survey): BrokenBa
 }
 
 function digestAll(store: Store, ref: SessionRef): ProbedFolder | undefined {
-  if (membersOf(ref, 'backups').length === 0) return undefined
-  const folder = probeFolder({ path: join(store.root, store.backupFolder(ref.id)), digest: 'all' })
+  const job = backupJob(store, ref, 'all')
+  if (job === undefined) return undefined
+  const folder = probeFolder(job)
   const entries = folder.entries.map((entry) => {
     if (entry.deferred !== true) return entry
     try {

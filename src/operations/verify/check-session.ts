@@ -5,8 +5,8 @@ import { stampOf, type ProbedFolder } from '../../fs/probe.js'
 import { proofsOf } from '../../model/evidence.js'
 import { systemErrorCode } from '../../model/errors.js'
 import type { Finding, Place } from '../../model/finding.js'
-import { isBackupName } from '../../model/names.js'
 import { membersOf, type SessionReading, type SessionRef } from '../../model/session.js'
+import { backupNameAt, isBackupOf } from '../backup-files.js'
 import type { Seal, SessionSeals } from '../seals.js'
 import type { SessionFacts, Step } from './facts.js'
 import { checkAges, checkCheckpoints } from './steps/caps.js'
@@ -38,7 +38,7 @@ export interface SessionCheck {
   readonly copies: readonly Copy[]
 }
 
-/** Runs every step on a session whose transcripts were read and whose backup folder was probed. `now` in milliseconds since 1970. */
+/** Runs every step on a session whose transcripts were read and whose backup folder was probed; `now` in milliseconds since 1970. */
 export function checkSession(
   store: Store,
   ref: SessionRef,
@@ -57,41 +57,42 @@ export function checkSession(
     seals,
     proofs: evidence === undefined || evidence.edits.length === 0 ? [] : proofsOf(reading.history, evidence.edits, evidence.makers, reading.project),
   }
-  const findings = [...cheapSteps, ...contentSteps].flatMap((step) => step(facts))
-  findings.push(...(store.check?.(ref, reading, { now }) ?? []))
+  const findings = [...cheapSteps, () => store.check?.(ref, reading, { now }) ?? [], ...contentSteps].flatMap((step) => step(facts))
   const proof = checkProofs(facts)
   const known = new Set(findings.filter(({ id }) => id === 'changed-after-seal').map(({ place }) => place?.path))
   // A backup that its seal already convicts is reported once.
   findings.push(...proof.findings.filter(({ place }) => !known.has(place?.path)))
-  return { findings, proven: proof.proven, copies: copiesOf(facts, suspectsOf(findings), proof.proven) }
+  return { findings, proven: proof.proven, copies: copiesOf(facts, suspectsOf(store, findings), proof.proven) }
 }
 
 /** Names of backups that a finding already speaks against. */
-export function suspectsOf(findings: readonly Finding[]): Set<string> {
+export function suspectsOf(store: Store, findings: readonly Finding[]): Set<string> {
   const suspects = new Set<string>()
-  for (const { id, place } of findings) {
+  for (const { id, session, place } of findings) {
     if (id !== 'changed-after-seal' && id !== 'contradicts-transcript' && id !== 'fork-differs') continue
-    suspects.add(backupOf(place))
+    suspects.add(backupOf(store, session, place))
   }
   return suspects
 }
 
-/** Stamps of the transcripts of a session: equal stamps mean that nothing was written. */
+/** Stamps of the transcripts and records of a session: equal stamps mean that nothing was written. */
 export function transcriptStamps(store: Store, ref: SessionRef): string {
-  return membersOf(ref, 'transcript')
+  const records = store.recordStamp?.(ref)
+  return [...(records === undefined ? [] : [records]), ...membersOf(ref, 'transcript')
     .map(({ path }) => {
       try {
         return stampOf(lstatSync(join(store.root, path)))
       } catch (error) {
         return systemErrorCode(error) ?? 'UNKNOWN'
       }
-    })
-    .join(' ')
+    })].join(' ')
 }
 
 /** True when the folder holds exactly the sealed backups, none of them written to since. */
-export function isUnchanged(folder: ProbedFolder | undefined, sealed: ReadonlyMap<string, Seal>): boolean {
-  const entries = folder?.entries ?? []
+export function isUnchanged(store: Store, folder: ProbedFolder | undefined, sealed: ReadonlyMap<string, Seal>): boolean {
+  const all = folder?.entries ?? []
+  // Records lie beside backups where a format has several folders; their stamp tells whether they changed.
+  const entries = store.isBackup === undefined ? all : all.filter(({ name }) => isBackupOf(store, sealed, name))
   return (
     folder?.error === undefined &&
     entries.length === sealed.size &&
@@ -107,6 +108,8 @@ const young = 60_000
  * finding speaks against keeps the seal it has, or none. Backups of a live session wait until they are a minute old.
  */
 export function renewedSeals(
+  store: Store,
+  reading: SessionReading,
   before: SessionSeals | undefined,
   folder: ProbedFolder | undefined,
   findings: readonly Finding[],
@@ -114,12 +117,12 @@ export function renewedSeals(
   now: number,
 ): Map<string, Seal> {
   const seals = new Map(before?.backups)
-  const suspects = suspectsOf(findings)
-  forgetPruned(seals, folder, findings)
+  const suspects = suspectsOf(store, findings)
+  forgetPruned(store, seals, folder, findings)
   for (const entry of folder?.entries ?? []) {
     const { name, node, digest, mtimeMs } = entry
     // Foreign files belong to somebody else, who may change them (R14).
-    if (node !== 'file' || digest === undefined || !isBackupName(name) || suspects.has(name)) continue
+    if (node !== 'file' || digest === undefined || !isBackupOf(store, reading.history.references, name) || suspects.has(name)) continue
     const seal = seals.get(name)
     if (seal === undefined ? live && now - mtimeMs < young : seal.sha256 !== digest) continue
     seals.set(name, { sha256: digest, stamp: stampOf(entry) })
@@ -128,14 +131,14 @@ export function renewedSeals(
 }
 
 /** Lets go of backups that the agent removed; what is missing keeps its seal, which can prove a rebuilt one. */
-function forgetPruned(seals: Map<string, Seal>, folder: ProbedFolder | undefined, findings: readonly Finding[]): void {
+function forgetPruned(store: Store, seals: Map<string, Seal>, folder: ProbedFolder | undefined, findings: readonly Finding[]): void {
   if (folder === undefined || folder.error !== undefined) return
   const kept = new Set(folder.entries.map((entry) => entry.name))
-  for (const { id, place } of findings) if (id === 'missing-backup') kept.add(backupOf(place))
+  for (const { id, session, place } of findings) if (id === 'missing-backup') kept.add(backupOf(store, session, place))
   for (const name of seals.keys()) if (!kept.has(name)) seals.delete(name)
 }
 
 /** The backup that a finding speaks of. */
-function backupOf(place: Place | undefined): string {
-  return place?.path.split('/').at(-1) ?? ''
+function backupOf(store: Store, session: string | undefined, place: Place | undefined): string {
+  return session === undefined || place === undefined ? '' : backupNameAt(store, session, place.path)
 }

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { Store } from '../../formats/format.js'
 import { probeFolder, stampOf, tryDigest, type ProbedEntry, type ProbedFolder, type ProbeJob } from '../../fs/probe.js'
 import type { Finding } from '../../model/finding.js'
-import { isBackupName } from '../../model/names.js'
 import { isSameProject } from '../../model/project-path.js'
-import { membersOf, type SessionReading, type SessionRef } from '../../model/session.js'
+import type { SessionReading, SessionRef } from '../../model/session.js'
+import { backupJob, isBackupOf } from '../backup-files.js'
 import { sessionReader } from '../read-session.js'
 import { SealStore, type SessionSeals } from '../seals.js'
 import { checkSession, isUnchanged, renewedSeals, transcriptStamps } from './check-session.js'
@@ -70,11 +70,9 @@ export class Examiner {
 
   /** What to look at in the backup folder of a session, if it has one. Throws `NewerFormatError` for seals of a newer version of ours. */
   job(ref: SessionRef): ProbeJob | undefined {
-    if (membersOf(ref, 'backups').length === 0) return undefined
-    const path = join(this.#store.root, this.#store.backupFolder(ref.id))
     const { quick, seal } = this.#settings
-    if (!quick) return { path, digest: this.#sampler === undefined ? 'all' : 'none' }
-    return { path, digest: seal && this.#sealsOf(ref) === undefined ? 'all' : 'none' }
+    const all = quick ? seal && this.#sealsOf(ref) === undefined : this.#sampler === undefined
+    return backupJob(this.#store, ref, all ? 'all' : 'none')
   }
 
   /** True for a file of a folder that was looked into as `job` says, when its digest has to be made separately. */
@@ -82,7 +80,7 @@ export class Examiner {
     if (entry.deferred === true) return true
     const { quick, seal } = this.#settings
     if (entry.digest !== undefined || entry.node !== 'file' || entry.error !== undefined) return false
-    if (!quick) return this.#sampler !== undefined && isBackupName(entry.name) && this.#sampler(ref.id, entry.name, entry.size)
+    if (!quick) return this.#sampler !== undefined && isBackupOf(this.#store, this.#sealsOf(ref)?.backups, entry.name) && this.#sampler(ref.id, entry.name, entry.size)
     // What is not sealed is read only in order to seal it; a sealed one is read when its stamp changed.
     const known = this.#sealsOf(ref)?.backups.get(entry.name)
     return known === undefined ? seal : known.stamp !== stampOf(entry)
@@ -92,30 +90,36 @@ export class Examiner {
   examine(ref: SessionRef, probed: ProbedFolder | undefined): SessionOutcome {
     const seals = this.#sealsOf(ref)
     const read = this.#read(ref, seals)
-    if (read === undefined && seals?.checked !== undefined && isUnchanged(probed, seals.backups)) {
+    if (read === undefined && seals?.checked !== undefined && isUnchanged(this.#store, probed, seals.backups)) {
       const { findings } = seals.checked
-      const counts = countSession(probed, seals, { unchanged: true })
-      return { ...nothing, openBackups: countOpenBackups(probed), counts, findings }
+      const isBackup = this.#backupsBy(seals.backups)
+      const counts = countSession(probed, seals, isBackup, { unchanged: true })
+      return { ...nothing, openBackups: countOpenBackups(probed, isBackup), counts, findings }
     }
     const reading = read ?? this.#readSession(ref, { now: this.#settings.now })
     const { project } = this.#settings
     if (project !== undefined && (reading.project === undefined || !isSameProject(project, reading.project))) {
-      return { ...nothing, openBackups: countOpenBackups(probed) }
+      return { ...nothing, openBackups: countOpenBackups(probed, this.#backupsBy(reading.history.references)) }
     }
     return this.#check(ref, reading, this.#upToDate(ref, reading, probed), seals)
   }
 
   #check(ref: SessionRef, reading: SessionReading, folder: ProbedFolder | undefined, seals: SessionSeals | undefined): SessionOutcome {
     const { findings, proven, copies } = checkSession(this.#store, ref, reading, folder, seals, this.#settings.now)
-    const counts = countSession(folder, seals, { checkpoints: reading.history.checkpoints.length, proven: proven.size })
+    const isBackup = this.#backupsBy(reading.history.references)
+    const counts = countSession(folder, seals, isBackup, { checkpoints: reading.history.checkpoints.length, proven: proven.size })
     return {
-      openBackups: countOpenBackups(folder),
+      openBackups: countOpenBackups(folder, isBackup),
       counts,
       findings,
       client: reading.clientVersion,
       copies: this.#settings.quick ? [] : copies,
       seals: this.#settings.seal ? this.#renewed(ref, reading, folder, seals, findings) : undefined,
     }
+  }
+
+  #backupsBy(known: { has(name: string): boolean }): (name: string) => boolean {
+    return (name) => isBackupOf(this.#store, known, name)
   }
 
   /** `undefined` when the transcripts are as they were when the session was last checked whole. */
@@ -155,7 +159,7 @@ export class Examiner {
 
   #renewed(ref: SessionRef, reading: SessionReading, folder: ProbedFolder | undefined, before: SessionSeals | undefined, findings: readonly Finding[]): SessionSeals {
     const live = reading.busy || this.#settings.live.has(ref.id)
-    const backups = renewedSeals(before, folder, findings, live, this.#settings.now)
+    const backups = renewedSeals(this.#store, reading, before, folder, findings, live, this.#settings.now)
     if (reading.busy) return { backups }
     return { backups, checked: { transcripts: transcriptStamps(this.#store, ref), findings } }
   }

@@ -1,5 +1,4 @@
 import type { ProbedFolder } from '../../fs/probe.js'
-import { isBackupName } from '../../model/names.js'
 import type { SessionSeals } from '../seals.js'
 
 /** What is counted of one session. */
@@ -16,10 +15,11 @@ export interface SessionCounts {
   readonly shared: readonly (string | number)[]
 }
 
-/** Counts the backups of a session. `seals` are those before the check. */
+/** Counts the backups of a session, which `isBackup` tells by their names. `seals` are those before the check. */
 export function countSession(
   folder: ProbedFolder | undefined,
   seals: SessionSeals | undefined,
+  isBackup: (name: string) => boolean,
   { unchanged = false, checkpoints = 0, proven = 0 } = {},
 ): SessionCounts {
   const shared: (string | number)[] = []
@@ -28,7 +28,7 @@ export function countSession(
   let sealed = 0
   let bytes = 0
   for (const { name, node, digest, links, inode, size } of folder?.entries ?? []) {
-    if (node !== 'file' || !isBackupName(name)) continue
+    if (node !== 'file' || !isBackup(name)) continue
     backups += 1
     if (digest !== undefined) digested += 1
     if (seals?.backups.has(name) === true) sealed += 1

@@ -108,7 +108,7 @@ export class StoreRun {
   #sealsWithout(ref: SessionRef, seals: SessionSeals, forked: readonly Finding[]): SessionSeals {
     const before = this.#seals.get(ref.id)?.backups
     const backups = new Map(seals.backups)
-    for (const name of suspectsOf(forked)) {
+    for (const name of suspectsOf(this.#store, forked)) {
       const known = before?.get(name)
       if (known === undefined) backups.delete(name)
       else backups.set(name, known)
@@ -122,7 +122,7 @@ export class StoreRun {
     const path = dirname(this.#store.backupFolder('-'))
     const closed = [this.#store.root, join(this.#store.root, path)].some((folder) => ((modeOf(folder) ?? 0) & 0o011) === 0)
     if (closed || this.#openBackups === 0) return []
-    return [finding('wide-mode', `${String(this.#openBackups)} backups can be read by other users of this machine`, { path })]
+    return [finding('wide-mode', `${String(this.#openBackups)} backups can be read by other users of this machine`, { path, ...(path === '.' ? { remedy: 'chmod 700 the folder of the store' } : {}) })]
   }
 
   /** Adds findings with the severity that was asked for; known ones are counted only. */

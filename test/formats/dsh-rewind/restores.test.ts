@@ -55,7 +55,7 @@ class Case {
     const outcome = { restore: [], delete: [], skip: [], fail: [], unknown: [], unchanged: [] } as Record<string, string[]>
     for (const { path, decision } of plan.items) outcome[decision.action]?.push(path.slice(this.project.length + 1))
     applyRestore(plan, { sidecar: store.sidecar, now, partial: true })
-    return outcome as ReturnType<Case['restore']>
+    return outcome
   }
 
   expectDisk(disk: Disk): void {
