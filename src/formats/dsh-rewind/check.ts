@@ -4,6 +4,7 @@ import { listFolder } from '../../fs/folder.js'
 import { finding, type Finding, type FindingId } from '../../model/finding.js'
 import type { SessionRef } from '../../model/session.js'
 import { groupNumber, inGroup, isOddGroup, isSideFileName, isTemporary, pendingFolder, rescueFolder } from './layout.js'
+import { groupCap } from './cap.js'
 import { readContents } from './contents.js'
 import type { SessionState } from './reading.js'
 import type { StoredRecord } from './record.js'
@@ -21,6 +22,7 @@ export function checkFolder(root: string, ref: SessionRef, state: SessionState, 
   check.sideFiles()
   check.leftovers()
   check.repeatedNulls()
+  check.anchors()
   check.markers(context.knowsLogs)
   return check.findings
 }
@@ -100,6 +102,19 @@ class FolderCheck {
     for (const [file, run] of longest) {
       if (run >= manyNulls) this.#add('identical-versions', '', `${String(run)} records in a row say that ${file} did not exist`)
     }
+  }
+
+  /** Groups against the cap, and against the events of the conversation: an anchor is always a message (section 1.3). */
+  anchors(): void {
+    const { records, log } = this.#state
+    const groups = [...records.groups.keys()]
+    if (groups.length > groupCap) this.#add('over-cap', '', `${String(groups.length)} anchor groups, the cap is ${String(groupCap)}`)
+    if (log === undefined || log.trouble !== undefined) return
+    const stale = groups.filter((group) => !log.anchors.has(group))
+    const [first] = stale
+    if (first === undefined) return
+    const more = stale.length === 1 ? '' : ` and of ${String(stale.length - 1)} more`
+    this.#add('snapshot-without-message', String(first), `event ${String(first)} of the conversation is no message, so this group${more} may belong to another one`)
   }
 
   /** Whether the next build that opens the session will clear it (section 2.5). */

@@ -57,7 +57,9 @@ export function readLog(file: LogFile, unpacker: Unpacker, now: number): Log {
   } catch (error) {
     const code = error instanceof NotRegularError ? error.found : systemErrorCode(error)
     if (code === undefined) throw error
-    return reader.finish({ size: 0, mtimeMs: 0, changed: false }, `it cannot be read (${code})`)
+    // That somebody wrote to it counts all the same.
+    const mtimeMs = Math.floor(lstatSync(file.path, { throwIfNoEntry: false })?.mtimeMs ?? 0)
+    return reader.finish({ size: 0, mtimeMs, changed: false }, `it cannot be read (${code})`)
   }
 }
 

@@ -301,6 +301,8 @@ describe('a damaged store', () => {
     ['lossy-backup', (dsh: DshStore) => { dsh.text({ anchor: 7, call: 't', file: '/p/x', before: '\ufffd', time: 1 }) }],
     ['odd-record', (dsh: DshStore) => { dsh.putJson('7/t.json', { callId: 't', anchorSeq: 3, path: '/p/x', before: 'x', time: 1 }) }],
     ['identical-versions', (dsh: DshStore) => { for (let index = 20; index < 40; index += 1) dsh.bytes({ anchor: index, call: 'n', file: '/p/x', before: null, time: index }) }],
+    ['over-cap', (dsh: DshStore) => { for (let index = 20; index < 120; index += 1) dsh.bytes({ anchor: index, call: 'n', file: `/p/${String(index)}`, before: 'x', time: index }) }],
+    ['snapshot-without-message', (dsh: DshStore) => { dsh.bytes({ anchor: 8, call: 'n', file: '/p/x', before: 'x', time: 8 }) }],
     ['transcript-missing', (dsh: DshStore) => { rmSync(join(dsh.home, 'sessions', '--p--', dshSession), { recursive: true }) }],
   ])('has the finding %s, and nothing is lost or changed', async (id, damage) => {
     const { home, dsh, cli } = await world()
