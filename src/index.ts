@@ -83,6 +83,8 @@ export type { RewindContext, RewindOptions } from './operations/rewind.js'
 export { rewindConversation } from './operations/conversation/rewind-conversation.js'
 export { fork } from './operations/fork/fork.js'
 export type { ForkContext, ForkOptions } from './operations/fork/options.js'
+export { repairJournals } from './operations/repair/journals.js'
+export type { JournalContext, JournalOptions } from './operations/repair/journals.js'
 export { repair } from './operations/repair/repair.js'
 export type { RepairContext, RepairOptions } from './operations/repair/options.js'
 
