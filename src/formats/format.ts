@@ -21,6 +21,8 @@ export interface ReadOptions {
   readonly now: number
   /** Also read what proves the content of backups (`SessionReading.evidence`). */
   readonly evidence?: boolean
+  /** False: only times, and what keeps a session from being removed; checkpoints and damage of history lines are left out. */
+  readonly history?: boolean
 }
 
 /** The two texts that the result of an editing tool holds; `null` before means that the file was created. */
@@ -77,7 +79,7 @@ export interface SessionContents {
   readonly unreadable: readonly { readonly path: string; readonly code: string }[]
   /** Folders that go when nothing is left in them. */
   readonly emptied: readonly string[]
-  /** Newest modification time of its companion files and leftovers, and of its backups; milliseconds since 1970. */
+  /** Newest modification time of folders of it that hold nothing of its own, beside backups and for backups; milliseconds since 1970. */
   readonly companion?: number
   readonly backup?: number
   /** Why there may be more of the session than can be seen: then it is left alone. */

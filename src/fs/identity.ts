@@ -41,6 +41,11 @@ export interface Observation {
   /** Permission bits, `mode & 0o7777`. */
   readonly mode: number
   readonly tree?: TreeSummary
+  /**
+   * Newest modification time, nanoseconds since 1970, of what is not a folder at or below the path; of a folder that holds only
+   * folders its own.
+   */
+  readonly newestNs: bigint
   /** Every regular file at or below the path. */
   readonly inodes: readonly InodeName[]
 }
@@ -90,12 +95,13 @@ export function observe(path: string): Observation | undefined {
   if (status === undefined) return undefined
   const type = typeOf(status)
   const base = { type, identity: identityOf(status), mode: Number(status.mode & 0o7777n) }
-  if (type === 'file') return { ...base, inodes: [inodeName(status)] }
-  if (type !== 'folder') return { ...base, inodes: [] }
+  if (type !== 'folder') return { ...base, newestNs: status.mtimeNs, inodes: type === 'file' ? [inodeName(status)] : [] }
 
   const inodes: InodeName[] = []
   let entries = 0
+  let bytes = 0
   let newest = status.mtimeNs
+  let newestFile: bigint | undefined
   const waiting = [path]
   for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
     for (const name of namesIn(folder)) {
@@ -103,13 +109,20 @@ export function observe(path: string): Observation | undefined {
       const child = join(folder, name)
       const seen = statusOf(child)
       if (seen === undefined) continue
-      if (seen.mtimeNs > newest) newest = seen.mtimeNs
-      if (seen.isDirectory()) waiting.push(child)
-      else if (seen.isFile()) inodes.push(inodeName(seen))
+      const { mtimeNs } = seen
+      if (mtimeNs > newest) newest = mtimeNs
+      if (seen.isDirectory()) {
+        waiting.push(child)
+        continue
+      }
+      if (newestFile === undefined || mtimeNs > newestFile) newestFile = mtimeNs
+      if (!seen.isFile()) continue
+      const inode = inodeName(seen)
+      bytes += inode.bytes
+      inodes.push(inode)
     }
   }
-  const bytes = inodes.reduce((sum, inode) => sum + inode.bytes, 0)
-  return { ...base, tree: { entries, bytes, newestNs: newest.toString() }, inodes }
+  return { ...base, tree: { entries, bytes, newestNs: newest.toString() }, newestNs: newestFile ?? status.mtimeNs, inodes }
 }
 
 function namesIn(folder: string): string[] {

@@ -1,5 +1,5 @@
-import { realpathSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { lstatSync, readlinkSync, realpathSync, type Stats } from 'node:fs'
+import { join } from 'node:path'
 import { FenceError, systemErrorCode } from '../model/errors.js'
 
 /** A path longer than this is no path that an agent makes. Bytes. */
@@ -49,29 +49,36 @@ export function foldersAbove(relative: string): string[] {
 }
 
 /**
- * The absolute path of `relative`, after making sure that its parent folder is, right now, the folder of that name
- * below the root: no name on the way may be a symbolic link, inside or outside (R55). Call it just before each act.
- * Returns `undefined` when the parent folder is gone, and with it the path.
+ * The absolute path of `relative`, after making sure that every folder between the root and it is, right now, a real folder: no
+ * name on the way may be a symbolic link, inside or outside (R55). Call it just before each act.
+ * Returns `undefined` when a folder on the way is gone, and with it the path.
  * @param root real path of the root
- * @throws FenceError when a folder on the way is a link or leads elsewhere
+ * @throws FenceError when a folder on the way is a link; system errors
  */
 export function insideRoot(root: string, relative: string): string | undefined {
   const path = joinSafe(root, relative)
-  const parent = dirname(path)
-  let real: string
-  try {
-    real = realpathSync.native(parent)
-  } catch (error) {
-    const code = systemErrorCode(error)
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw error
-  }
-  if (real !== parent) {
-    throw new FenceError(`${parent} leads to ${real}: a folder on the way to ${relative} is a link; it was left alone`, {
-      hint: 'replace the link by the folder it stands for, or remove it, then run again',
-    })
+  // Looking at each folder costs a third of asking for the real path, and the root is its own.
+  for (const folder of foldersAbove(relative)) {
+    const at = join(root, folder)
+    const status = folderStatus(at)
+    if (status?.isSymbolicLink() === true) throw linkOnTheWay(at, relative)
+    if (status?.isDirectory() !== true) return undefined
   }
   return path
+}
+
+function folderStatus(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+function linkOnTheWay(folder: string, relative: string): FenceError {
+  const message = `${folder} leads to ${readlinkSync(folder)}: a folder on the way to ${relative} is a link; it was left alone`
+  return new FenceError(message, { hint: 'replace the link by the folder it stands for, or remove it, then run again' })
 }
 
 /**

@@ -37,7 +37,8 @@ export class HistoryFold {
   readonly #tracked = new Set<string>()
   readonly #anomalies: HistoryAnomaly[] = []
   readonly #newestRecord = new Map<string, BackupRecord>()
-  readonly #names = new Map<string, Map<number, string | null>>()
+  /** Path to its only record so far, or to the name of each of its versions. */
+  readonly #versions = new Map<string, BackupRecord | Map<number, string | null>>()
   readonly #early = new EarlyDeltas()
   /** Anomalies that were told already: lines repeat by the thousand (R43). */
   readonly #told = new Set<string>()
@@ -191,11 +192,13 @@ export class HistoryFold {
         this.#anomaly('version-mismatch', `path ${path}: version ${String(record.version)} is recorded with backup ${record.name}`, event)
       }
     }
-    const versions = this.#names.get(path)
-    if (versions === undefined) {
-      this.#names.set(path, new Map([[record.version, record.name]]))
+    const known = this.#versions.get(path)
+    if (known === undefined) {
+      this.#versions.set(path, record)
       return
     }
+    const versions = known instanceof Map ? known : new Map([[known.version, known.name]])
+    if (versions !== known) this.#versions.set(path, versions)
     const other = versions.get(record.version)
     if (other === undefined) versions.set(record.version, record.name)
     else if (other !== record.name) {

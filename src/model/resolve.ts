@@ -14,10 +14,15 @@ export type Resolution =
 export function resolve(history: History, checkpoint: Checkpoint): Map<string, Resolution> {
   const resolved = new Map<string, Resolution>()
   for (const path of history.tracked) {
-    const record = checkpoint.files.get(path) ?? history.originals.get(path)
+    const record = recordAt(history, checkpoint, path)
     if (record !== undefined) resolved.set(path, resolution(record))
   }
   return resolved
+}
+
+/** The record that a path resolves by at `checkpoint`; `undefined` when it is left out. */
+export function recordAt(history: History, checkpoint: Checkpoint, path: string): BackupRecord | undefined {
+  return checkpoint.files.get(path) ?? history.originals.get(path)
 }
 
 function resolution(record: BackupRecord): Resolution {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { SessionContents, Store } from '../formats/format.js'
 import { RewindAdminError, systemErrorCode } from '../model/errors.js'
 import type { ErrorItem } from '../model/report.js'
+import type { ActivitySources } from '../model/retention.js'
 import { membersOf, type Member, type SessionReading, type SessionRef } from '../model/session.js'
 import type { PlannedItem } from '../plan/action.js'
 import { planItem } from '../plan/planned-item.js'
@@ -13,6 +14,8 @@ export interface SessionSize {
   readonly contents: SessionContents
   /** What would go, with the inodes of each. */
   readonly planned: readonly Planned[]
+  /** Newest modification time of its companion files and leftovers, and of its backups; milliseconds since 1970. */
+  readonly times: Pick<ActivitySources, 'companion' | 'backup'>
   /** Why the session is left alone whatever its age. */
   readonly blocked?: string
   readonly errors: readonly ErrorItem[]
@@ -24,13 +27,24 @@ export function contentsOf(store: Store, ref: SessionRef): SessionContents {
 }
 
 /** Looks at every path of a session. What cannot be looked at keeps the whole of it (R11, R108). */
-export function sizeUp(store: Store, ref: SessionRef, contents: SessionContents = contentsOf(store, ref)): SessionSize {
+export function sizeUp(store: Store, ref: SessionRef): SessionSize {
+  const contents = contentsOf(store, ref)
   const unreadable = unreadableIn(ref, contents)
-  if (unreadable !== undefined) return { contents, planned: [], blocked: unreadable.message, errors: [unreadable] }
-  if (contents.doubt !== undefined) return { contents, planned: [], blocked: contents.doubt, errors: [] }
+  if (unreadable !== undefined) return { contents, planned: [], times: {}, blocked: unreadable.message, errors: [unreadable] }
   const looked = lookAt(store, contents.own)
-  if ('error' in looked) return { contents, planned: [], blocked: looked.error.message, errors: asErrors(looked.error) }
-  return { contents, planned: looked.planned, errors: [] }
+  if ('error' in looked) return { contents, planned: [], times: {}, blocked: looked.error.message, errors: asErrors(looked.error) }
+  const { planned } = looked
+  return { contents, planned, times: timesOf(contents, planned), errors: [], ...(contents.doubt === undefined ? {} : { blocked: contents.doubt }) }
+}
+
+function timesOf(contents: SessionContents, planned: readonly Planned[]): SessionSize['times'] {
+  let { companion, backup } = contents
+  for (const { item, newestNs } of planned) {
+    const at = Math.round(Number(newestNs) / 1e6)
+    if (item.kind === 'backups') backup = Math.max(backup ?? at, at)
+    else if (item.kind !== 'transcript') companion = Math.max(companion ?? at, at)
+  }
+  return { companion, backup }
 }
 
 /** The first path of a session that cannot be looked at. */

@@ -6,6 +6,8 @@ import type { PlannedItem } from './action.js'
 
 export interface Planned {
   readonly item: PlannedItem
+  /** See `Observation.newestNs`. */
+  readonly newestNs: bigint
   /** Files at or below the path, for `FreedBytes`. */
   readonly inodes: readonly InodeName[]
 }
@@ -17,7 +19,7 @@ export interface Planned {
 export function planItem(root: string, member: Pick<Member, 'kind' | 'path'>): Planned | undefined {
   const path = insideRoot(root, member.path)
   const seen = path === undefined ? undefined : observe(path)
-  return seen === undefined ? undefined : { item: itemOf(member, seen), inodes: seen.inodes }
+  return seen === undefined ? undefined : { item: itemOf(member, seen), newestNs: seen.newestNs, inodes: seen.inodes }
 }
 
 function itemOf(member: Pick<Member, 'kind' | 'path'>, seen: Observation): PlannedItem {

@@ -1,7 +1,6 @@
-import { readdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { statusOf } from '../fs/identity.js'
-import { insideRoot } from '../fs/safe-path.js'
+import { foldersAbove, insideRoot } from '../fs/safe-path.js'
 import { FenceError } from '../model/errors.js'
 import type { ErrorItem } from '../model/report.js'
 import type { Bench } from './move.js'
@@ -42,18 +41,28 @@ export function makeFolders(bench: Bench, records: readonly FolderRecord[]): () 
 }
 
 /**
- * Puts back what lies in a folder of the trash whose receipt is lost: the path of each thing in it is the path it had.
+ * Puts back what lies in a folder of the trash whose receipt is lost: the name of each thing in it says the path it had. A folder
+ * above it that is gone is made again, for its owner alone.
  * @returns what could not be put back; it stays in the trash
  */
 export async function putFilesBack(bench: Bench, slot: Slot): Promise<ErrorItem[]> {
   const left: ErrorItem[] = []
-  if (statusOf(slot.files) === undefined) return left
-  for (const name of readdirSync(slot.files)) {
+  for (const { place, path } of slot.contents()) {
     try {
-      for (const path of await putBack(bench, join(slot.files, name), name, true)) left.push(occupied(path))
+      for (const folder of foldersAbove(path)) makeFolder(bench, folder)
+      for (const taken of await putBack(bench, place, path, true)) left.push(occupied(taken))
     } catch (error) {
-      left.push(errorItem(error, name))
+      left.push(errorItem(error, path))
     }
   }
   return left
+}
+
+function makeFolder(bench: Bench, relative: string): void {
+  const path = insideRoot(bench.root, relative)
+  if (path === undefined || statusOf(path) !== undefined) return
+  bench.times.before(dirname(path))
+  bench.acts.direct.mkdir(path, 0o700)
+  bench.sidecar.own(path)
+  bench.times.after(dirname(path))
 }

@@ -26,14 +26,44 @@ export function sessionOfSlot(name: string): string {
   }
 }
 
+/** One thing in the folder of an action. */
+export interface SlotContent {
+  /** Absolute path of it in the trash. */
+  readonly place: string
+  /** The relative path that it had, or of a folder that holds such paths. */
+  readonly path: string
+}
+
 /** The state of a folder in the trash is in its name, so that it holds even when nothing could be written (R106). */
 export const unfinishedEnding = '.part'
 /** It is being removed for good. */
 export const goneEnding = '.gone'
 
+const receiptName = 'receipt.json'
+const nestedName = 'files'
+const separator = '%2F'
+/** Names are kept to what the strictest file systems take, those that encrypt names. Bytes. */
+const longestFlatName = 143
+
 /**
- * The folder in the trash for one action of one run: `receipt.json`, and under `files` everything that was moved, each at the
- * relative path it had. While it is being filled its name ends in `.part`; one rename makes it whole.
+ * The one name that stands for a relative path in the trash, `%` and `/` escaped; `undefined` for a path that has no folder or whose name
+ * would be too long. It always holds `%2F`, which tells it from our own names.
+ */
+export function flatName(relative: string): string | undefined {
+  if (!relative.includes('/')) return undefined
+  const name = relative.replaceAll('%', '%25').replaceAll('/', separator)
+  return Buffer.byteLength(name) <= longestFlatName ? name : undefined
+}
+
+/** The relative path that a name in the trash stands for; `undefined` for a name of our own. */
+export function pathOfFlatName(name: string): string | undefined {
+  return name.includes(separator) ? name.replaceAll(separator, '/').replaceAll('%25', '%') : undefined
+}
+
+/**
+ * The folder in the trash for one action of one run: `receipt.json` and everything that was moved, each under a name that says the
+ * relative path it had (`flatName`): making folders is the dearest part of a removal. What has no such name lies under `files` at
+ * the relative path itself. While the folder is being filled its name ends in `.part`; one rename makes it whole.
  */
 export class Slot {
   readonly name: string
@@ -55,11 +85,7 @@ export class Slot {
   }
 
   get receipt(): string {
-    return join(this.#folder, 'receipt.json')
-  }
-
-  get files(): string {
-    return join(this.#folder, 'files')
+    return join(this.#folder, receiptName)
   }
 
   /** Makes the folder. @throws system errors */
@@ -69,14 +95,27 @@ export class Slot {
 
   /** The place in the trash for a relative path; the folders above it are made. @throws system errors */
   placeFor(relative: string): string {
-    this.#make(this.files)
-    for (const folder of foldersAbove(relative)) this.#make(join(this.files, folder))
-    return join(this.files, relative)
+    if (flatName(relative) === undefined) {
+      this.#make(this.#nested)
+      for (const folder of foldersAbove(relative)) this.#make(join(this.#nested, folder))
+    }
+    return this.at(relative)
   }
 
   /** The place in the trash of a relative path. */
   at(relative: string): string {
-    return join(this.files, relative)
+    const flat = flatName(relative)
+    return flat === undefined ? join(this.#nested, relative) : join(this.#folder, flat)
+  }
+
+  /** What lies in it, by the names alone, backups before the transcripts of a format that sorts so. @throws system errors */
+  contents(): SlotContent[] {
+    const flat = namesIn(this.#folder).flatMap((name): SlotContent[] => {
+      const path = pathOfFlatName(name)
+      return path === undefined ? [] : [{ place: join(this.#folder, name), path }]
+    })
+    const nested = namesIn(this.#nested).map((name): SlotContent => ({ place: join(this.#nested, name), path: name }))
+    return [...flat, ...nested]
   }
 
   /** Makes it whole, with one rename. @throws system errors */
@@ -96,7 +135,7 @@ export class Slot {
   /** Removes the folder with its receipt, provided that no file is left in it. Returns whether it is gone. */
   discard(): boolean {
     const { acts } = this.#sidecar
-    if (!removeEmptyFolders(this.files, acts)) return false
+    if (holdsMoved(this.#folder) || !removeEmptyFolders(this.#nested, acts)) return false
     for (const act of [() => { acts.unlink(this.receipt) }, () => { acts.rmdir(this.#folder) }]) {
       try {
         act()
@@ -108,6 +147,10 @@ export class Slot {
     return true
   }
 
+  get #nested(): string {
+    return join(this.#folder, nestedName)
+  }
+
   #make(folder: string): void {
     if (this.#made.has(folder)) return
     try {
@@ -117,6 +160,24 @@ export class Slot {
       if (systemErrorCode(error) !== 'EEXIST') throw error
     }
     this.#made.add(folder)
+  }
+}
+
+function holdsMoved(folder: string): boolean {
+  try {
+    return namesIn(folder).some((name) => name !== receiptName && name !== nestedName)
+  } catch {
+    return true
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort()
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return []
+    throw error
   }
 }
 

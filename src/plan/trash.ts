@@ -152,7 +152,7 @@ export async function emptyTrash(place: StorePlace, options: EmptyOptions): Prom
   for (const { entry, slot } of opened) {
     if (!due.has(entry)) continue
     try {
-      const inodes = inodesIn(slot.files)
+      const inodes = inodesIn(slot)
       // Under another name first: half an entry must never look like one that can be restored.
       await acts.try(() => { slot.condemn() })
       await removeTree(acts, slot.folder)
@@ -188,9 +188,9 @@ export function dropEmptyRuns(sidecar: Sidecar): void {
 }
 
 /** A folder that cannot be listed can be removed all the same: then nobody knows what became free. */
-function inodesIn(folder: string): readonly InodeName[] {
+function inodesIn(slot: Slot): readonly InodeName[] {
   try {
-    return observe(folder)?.inodes ?? []
+    return slot.contents().flatMap(({ place }) => observe(place)?.inodes ?? [])
   } catch {
     return []
   }

@@ -140,7 +140,7 @@ test('R106: when room runs out for the folders of the trash the rest stays in pl
   const disk = await smallDisk(context, 'size=1m,nr_inodes=100')
   const store = await storeOn(disk, 6)
   const inodes = 100 - execFileSync('find', [disk, '-printf', '.']).length
-  for (let n = 0; n < inodes - 16; n += 1) writeFileSync(join(disk, `filler-${String(n)}`), '')
+  for (let n = 0; n < inodes - 12; n += 1) writeFileSync(join(disk, `filler-${String(n)}`), '')
   const before = storeTree(store.root)
   const result = await applyPlan(expireAll(store, 6), { now, runId: run1 })
   expect(result.exitCode).toBe(28)

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { applyPlan } from '../../src/plan/apply.js'
 import { recoverRuns } from '../../src/plan/recover.js'
 import { restoreFromTrash } from '../../src/plan/restore.js'
+import { flatName } from '../../src/plan/slot.js'
 import { listTrash } from '../../src/plan/trash.js'
 import type { StorePlace } from '../../src/plan/sidecar.js'
 import { NewerFormatError } from '../../src/model/errors.js'
@@ -20,7 +21,7 @@ async function stopBeforeTranscript(store: StorePlace): Promise<string> {
   await applyPlan(expireAll(store, 1), { now, runId: run1 })
   const whole = join(store.sidecar, 'trash', run1, sessionId(0))
   mkdirSync(dirname(join(store.root, transcript(0))), { recursive: true, mode: 0o700 })
-  renameSync(join(whole, 'files', transcript(0)), join(store.root, transcript(0)))
+  renameSync(join(whole, flatName(transcript(0)) ?? ''), join(store.root, transcript(0)))
   renameSync(whole, `${whole}.part`)
   const journal = join(store.sidecar, 'journals', `${run1}.jsonl`)
   const lines = readFileSync(journal, 'utf8').split('\n')

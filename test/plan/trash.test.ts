@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { applyPlan } from '../../src/plan/apply.js'
 import { touchTime } from '../../src/plan/folder-times.js'
 import { restoreFromTrash } from '../../src/plan/restore.js'
+import { flatName } from '../../src/plan/slot.js'
 import { emptyTrash, listTrash } from '../../src/plan/trash.js'
 import { NoMatchError } from '../../src/model/errors.js'
 import { snapshotTree } from '../helpers/tree.js'
@@ -81,7 +82,7 @@ test('promise 2: a restore overwrites nothing: what is in the way stays, its ite
   expect(back).toMatchObject({ restored: [], exitCode: 3, errors: [{ code: 'OCCUPIED', path: leftover }] })
   expect(readFileSync(join(store.root, leftover), 'utf8')).toBe('newer')
   expect(existsSync(join(store.root, `projects/-home-u-p0/${sessionId(0)}.jsonl`))).toBe(true)
-  expect(readFileSync(join(store.sidecar, 'trash', run1, sessionId(0), 'files', leftover), 'utf8')).toBe('[]')
+  expect(readFileSync(join(store.sidecar, 'trash', run1, sessionId(0), flatName(leftover) ?? ''), 'utf8')).toBe('[]')
   rmSync(join(store.root, leftover))
   expect(await restoreFromTrash(store, run1)).toMatchObject({ restored: [sessionId(0)], errors: [], paths: [leftover] })
 })
@@ -124,7 +125,7 @@ test('R55: a restore does not go through a folder that became a link', async () 
   const outsideBefore = snapshotTree(outside)
   expect(await restoreFromTrash(store, run1)).toMatchObject({ exitCode: 3, restored: [] })
   expect(snapshotTree(outside)).toEqual(outsideBefore)
-  expect(existsSync(join(store.sidecar, 'trash', run1, sessionId(0), 'files/file-history', sessionId(0)))).toBe(true)
+  expect(existsSync(join(store.sidecar, 'trash', run1, sessionId(0), `file-history%2F${sessionId(0)}`))).toBe(true)
 })
 
 test.each([

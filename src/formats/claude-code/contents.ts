@@ -74,12 +74,11 @@ class ContentsWalk {
     if (folder.startsWith(`${projectsFolder}/`)) this.#emptied.add(folder)
     const rule = rules[member.kind]
     if (!member.folder || rule === undefined) {
-      if (member.kind !== 'transcript') this.#note(member)
       this.#own.push(member)
       return
     }
     const { own, whole, files } = this.#folder(member, rule)
-    if (files === 0) this.#note(member)
+    if (files === 0 && !whole) this.#note(member)
     this.#own.push(...(whole ? [member] : own))
   }
 
@@ -112,7 +111,6 @@ class ContentsWalk {
         this.#foreign.push(inside.path)
       } else if (verdict === 'own') {
         files += 1
-        this.#note(inside)
         own.push(inside)
       } else {
         const below = this.#folder(inside, verdict)
@@ -124,6 +122,7 @@ class ContentsWalk {
     return { own, whole, files }
   }
 
+  /** A folder that stays because only foreign names are in it: its own time tells when something of the session last went. */
   #note(member: Member): void {
     const key = member.kind === 'backups' ? 'backup' : 'companion'
     try {

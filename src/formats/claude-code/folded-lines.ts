@@ -25,8 +25,8 @@ interface Original {
   /** The record as it stands in its line. */
   readonly record: unknown
   readonly checkpoint: string
-  /** The snapshot line it stands in; of a delta, nothing. */
-  readonly snapshot: Place | undefined
+  /** The snapshot line it stands in; of a delta, its position among those of the checkpoint. */
+  readonly at: Place | number
 }
 
 const lineFeed = Buffer.from('\n')
@@ -58,7 +58,7 @@ export class FoldedLines {
       const raw = trackedOf(value)
       for (const [path, { name, version, unusable }] of event.files) {
         this.#seen.add(path)
-        if (unusable === undefined && version === 1) this.#note(path, { name, record: raw[path], checkpoint: event.checkpoint, snapshot: place })
+        if (unusable === undefined && version === 1) this.#note(path, { name, record: raw[path], checkpoint: event.checkpoint, at: place })
       }
       const known = this.#checkpoints.get(event.checkpoint)
       const isOwn = value.messageId === event.checkpoint && value.isSnapshotUpdate === false && isFields(value.snapshot) && value.snapshot.messageId === event.checkpoint
@@ -75,18 +75,17 @@ export class FoldedLines {
       const { name, version, unusable } = event.record
       if (this.#seen.has(event.path)) this.#isOdd = true
       this.#seen.add(event.path)
-      if (unusable === undefined && version === 1) this.#note(event.path, { name, record: value.backup, checkpoint: event.checkpoint, snapshot: undefined })
-      const known = this.#checkpoints.get(event.checkpoint)
-      if (known !== undefined) known.deltas.push([event.path, value.backup])
-      else this.#wait(event.checkpoint, [event.path, value.backup])
+      const deltas = this.#checkpoints.get(event.checkpoint)?.deltas ?? this.#waitingFor(event.checkpoint)
+      if (unusable === undefined && version === 1) this.#note(event.path, { name, record: value.backup, checkpoint: event.checkpoint, at: deltas.length })
+      deltas.push([event.path, value.backup])
     }
     return true
   }
 
-  #wait(checkpoint: string, delta: [path: string, record: unknown]): void {
-    const waiting = this.#waiting.get(checkpoint)
-    if (waiting === undefined) this.#waiting.set(checkpoint, [delta])
-    else waiting.push(delta)
+  #waitingFor(checkpoint: string): [path: string, record: unknown][] {
+    const waiting = this.#waiting.get(checkpoint) ?? []
+    this.#waiting.set(checkpoint, waiting)
+    return waiting
   }
 
   /** Whether a checkpoint was opened before another one. */
@@ -98,16 +97,9 @@ export class FoldedLines {
   /** Chooses the checkpoints that stay. */
   keep(stays: (checkpoint: string) => boolean, read: ReadAt): void {
     this.#kept = [...this.#checkpoints.keys()].filter(stays)
-    // Each record is an object of its own line, so the record alone tells the delta.
-    const records = new Map(this.#kept.map((id) => [id, new Set(this.#checkpoints.get(id)?.deltas.map(([, record]) => record))]))
-    const isHome = ({ checkpoint, snapshot, record }: Original): boolean => {
-      const deltas = records.get(checkpoint)
-      if (deltas === undefined) return false
-      return snapshot === undefined ? deltas.has(record) : this.#checkpoints.get(checkpoint)?.snapshot === snapshot
-    }
     this.#homeless = new Map()
     // Mostly every original stands in a line that stays: then nothing has to be read for this.
-    if (!this.#isOdd && [...this.#originals.values()].every(isHome)) return
+    if (!this.#isOdd && this.#allAtHome()) return
     for (const [path, { record }] of this.#originals) this.#homeless.set(path, record)
     const seen = new Set<string>()
     for (const id of this.#kept) {
@@ -137,15 +129,21 @@ export class FoldedLines {
         continue
       }
       const { value, tracked } = this.#fold(id, read)
-      const added: Record<string, unknown> = {}
-      for (const [path, record] of homeless) {
-        if (Object.hasOwn(tracked, path)) continue
-        define(added, path, record)
-        homeless.delete(path)
-      }
-      const snapshot = { ...(value.snapshot as Fields), messageId: id, trackedFileBackups: { ...tracked, ...added } }
+      for (const [path, record] of homeless) if (define(tracked, path, record)) homeless.delete(path)
+      const snapshot = { ...(value.snapshot as Fields), messageId: id, trackedFileBackups: tracked }
       yield Buffer.from(`${JSON.stringify({ ...value, messageId: id, snapshot, isSnapshotUpdate: false })}\n`)
     }
+  }
+
+  /** True when every original stands in a line of a checkpoint that stays. */
+  #allAtHome(): boolean {
+    const kept = new Map(this.#kept.map((id) => [id, this.#checkpoints.get(id)]))
+    for (const { checkpoint, at, record } of this.#originals.values()) {
+      const home = kept.get(checkpoint)
+      // A later snapshot line took the place of the one before, and of its deltas.
+      if (typeof at === 'number' ? home?.deltas[at]?.[1] !== record : home?.snapshot !== at) return false
+    }
+    return true
   }
 
   #note(path: string, original: Original): void {
@@ -154,20 +152,23 @@ export class FoldedLines {
     else if (first.name !== original.name) this.#isOdd = true
   }
 
-  #fold(id: string, read: ReadAt): { value: Fields; tracked: Fields } {
+  #fold(id: string, read: ReadAt): { value: Fields; tracked: Record<string, unknown> } {
     const open = this.#checkpoints.get(id)
     if (open === undefined) return { value: {}, tracked: {} }
     const { source, offset, length } = open.snapshot
     const value = parseRecord(read(source, offset, length)) ?? {}
     const tracked: Record<string, unknown> = { ...trackedOf(value) }
-    for (const [path, record] of open.deltas) if (!Object.hasOwn(tracked, path)) define(tracked, path, record)
+    for (const [path, record] of open.deltas) define(tracked, path, record)
     return { value, tracked }
   }
 }
 
-/** Keys are data: `__proto__` is a path like any other. */
-function define(target: Record<string, unknown>, path: string, record: unknown): void {
-  Object.defineProperty(target, path, { value: record, enumerable: true, writable: true, configurable: true })
+/** Adds a path that is not there; false when it is. Keys are data: `__proto__` is a path like any other. */
+function define(target: Record<string, unknown>, path: string, record: unknown): boolean {
+  if (Object.hasOwn(target, path)) return false
+  if (path === '__proto__') Object.defineProperty(target, path, { value: record, enumerable: true, writable: true, configurable: true })
+  else target[path] = record
+  return true
 }
 
 function trackedOf(value: Fields): Fields {

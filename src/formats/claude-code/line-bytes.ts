@@ -20,6 +20,7 @@ const letterF = 0x66
 const hashLength = 16
 
 const historyHead = '{"type":"file-history-'
+const knownHistoryHeads = [`${historyHead}snapshot",`, `${historyHead}delta",`]
 
 /** Where the first line begins: behind a byte order mark, which is looked for at the start of a file only (R82). */
 export function afterByteOrderMark(view: Buffer): number {
@@ -29,6 +30,11 @@ export function afterByteOrderMark(view: Buffer): number {
 /** True when the line at `start` begins as history lines do. */
 export function isHistoryHead(view: Buffer, start: number): boolean {
   return view[start + 9] === letterF && view.toString('latin1', start, start + historyHead.length) === historyHead
+}
+
+/** True when the line at `start` begins as history lines of a known type do. */
+export function isKnownHistoryHead(view: Buffer, start: number): boolean {
+  return isHistoryHead(view, start) && knownHistoryHeads.some((head) => view.toString('latin1', start, start + head.length) === head)
 }
 
 /** True when the `File` at `at` is part of an unescaped key of a history record. */

@@ -47,7 +47,7 @@ function readSnapshot(line: Fields, place: LinePlace): HistoryLine {
   const tracked = snapshot.trackedFileBackups
   if (!isFields(tracked)) return { kind: 'odd', message: `the snapshot of checkpoint ${checkpoint} lists no tracked files` }
   const files = new Map<string, BackupRecord>()
-  for (const [path, record] of Object.entries(tracked)) files.set(path, readRecord(record))
+  for (const path of Object.keys(tracked)) files.set(path, readRecord(tracked[path]))
   const { source, offset } = place
   const event: Writable<SnapshotEvent> = { kind: 'snapshot', checkpoint, update: line.isSnapshotUpdate === true, files, source, offset }
   const time = textOf(snapshot.timestamp)

@@ -98,6 +98,10 @@ class SessionReader implements ScanHandler {
     }
   }
 
+  get passesHistory(): boolean {
+    return this.#options.history === false
+  }
+
   history(line: HistoryLine & { kind: 'event' }): void {
     this.#fold.add(line.event)
   }

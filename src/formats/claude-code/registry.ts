@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { readJsonObject, type JsonFile } from '../../fs/read-small.js'
@@ -23,9 +23,12 @@ const registryLimit = 1024 * 1024
  * Files are read without following links and never block; names other than `<digits>.json` are not entries.
  */
 export function readRegistry(root: string, machine: Machine, now: number): LiveRegistry {
+  const folder = join(root, registryFolder)
   let names: string[]
   try {
-    names = readdirSync(join(root, registryFolder)).filter((name) => /^[0-9]+\.json$/.test(name)).sort()
+    // Asked before every act: a look is cheaper than the error of a listing.
+    if (lstatSync(folder, { throwIfNoEntry: false }) === undefined) return { live: [], findings: [], complete: true }
+    names = readdirSync(folder).filter((name) => /^[0-9]+\.json$/.test(name)).sort()
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === 'ENOENT') return { live: [], findings: [], complete: true }

@@ -11,6 +11,7 @@ import {
   hasToolResult,
   isHistoryHead,
   isInBackupName,
+  isKnownHistoryHead,
   isToolResultKey,
   lineFeed,
   nameNeedle,
@@ -47,6 +48,8 @@ export interface ScanHandler {
   problem(problem: TranscriptProblem): void
   /** A line with a tool result; only when asked for. The bytes are reused after the call. */
   toolResult?(line: Buffer, place: LinePlace): void
+  /** True when history lines of a known type are not asked for: they are not even parsed then. */
+  readonly passesHistory?: boolean
   /** A line by its bytes, history lines and damaged ones left out; only when asked for, and dear. */
   otherLine?(line: Buffer, place: LinePlace): void
 }
@@ -87,6 +90,7 @@ export class TranscriptScan implements LineSink {
     this.newest.scan(view)
     const hasNul = view.includes(0)
     const listens = this.#handler.toolResult !== undefined || this.#handler.otherLine !== undefined
+    const passes = this.#handler.passesHistory === true
     let start = offset === 0 ? afterByteOrderMark(view) : 0
     let file = view.indexOf(fileNeedle)
     let name = view.indexOf(nameNeedle)
@@ -121,7 +125,8 @@ export class TranscriptScan implements LineSink {
         this.#lines += 1
         const tail = last && feed === -1
         const irregular = view[start] !== openBrace || view[stop - 1] !== closeBrace || spliced || (hasNul && view.subarray(start, stop).includes(0))
-        const record = history || names > 0 || tail || isHistoryHead(view, start) || this.#wantsHead
+        const passed = passes && !irregular && !tail && isKnownHistoryHead(view, start)
+        const record = !passed && (history || names > 0 || tail || isHistoryHead(view, start) || this.#wantsHead)
         // Most lines are of no interest: no view is made of them.
         if (irregular || record || listens) {
           const line = view.subarray(start, stop)

@@ -6,13 +6,13 @@ import type { ErrorItem, Json, KeptItem } from '../../model/report.js'
 import { clockLooksWrong, isExpired, lastActivity, type Activity } from '../../model/retention.js'
 import { isConversation, membersOf, type SessionRef } from '../../model/session.js'
 import type { RemoveAction } from '../../plan/action.js'
-import { FreedBytes, type Planned } from '../../plan/planned-item.js'
+import { FreedBytes } from '../../plan/planned-item.js'
 import { pinReason } from '../../settings/config.js'
 import { FirstSeen } from '../first-seen.js'
 import { liveSessions } from '../removal/live.js'
 import { ProjectTotals } from '../removal/project-totals.js'
 import { brakeFor, brakeRefusal, planFor, type Removal } from '../removal/removal.js'
-import { contentsOf, doubtAbout, freedBy, unfinishedRestore, itemsOf, newestTranscript, sizeUp, unreadableIn } from '../session-size.js'
+import { doubtAbout, freedBy, itemsOf, newestTranscript, sizeUp, unfinishedRestore, type SessionSize } from '../session-size.js'
 import type { ExpireOptions, PlanContext } from './options.js'
 import { Periods } from './periods.js'
 
@@ -132,14 +132,13 @@ export class ExpirePlanner {
       this.#keep(ref, byTranscript.reason, head.folders[0])
       return
     }
-    const contents = contentsOf(this.#store, ref)
-    const unreadable = unreadableIn(ref, contents)
-    if (unreadable !== undefined) {
-      this.#errors.push(unreadable)
-      this.#keep(ref, unreadable.message, head.folders[0])
+    const size = sizeUp(this.#store, ref)
+    this.#errors.push(...size.errors)
+    if (size.blocked !== undefined && size.blocked !== size.contents.doubt) {
+      this.#keep(ref, size.blocked, head.folders[0])
       return
     }
-    const times = { transcript: written, companion: contents.companion, backup: contents.backup }
+    const times = { transcript: written, ...size.times }
     const soFar = lastActivity(times)
     this.#noteActivity(soFar?.at)
     const early = this.#judge(ref, soFar, period)
@@ -150,11 +149,11 @@ export class ExpirePlanner {
     if (written === undefined && this.#store.conversationsElsewhere !== true) {
       const unsure = membersOf(ref, 'transcript').length > 0 ? 'its transcript cannot be looked at' : this.#unseen
       const orphan = { activity: soFar, reason: `no transcript; ${early.reason}`, first: undefined, project: head.folders[0] }
-      if (unsure === undefined) this.#remove(ref, period, orphan)
+      if (unsure === undefined) this.#remove(ref, size, orphan)
       else this.#keep(ref, unsure)
       return
     }
-    const reading = this.#store.read(ref, { now })
+    const reading = this.#store.read(ref, { now, history: false })
     const doubt = doubtAbout(reading) ?? unfinishedRestore(reading)
     if (doubt !== undefined) {
       this.#findings.push(...reading.findings.filter(({ id }) => telling.has(id)))
@@ -165,7 +164,7 @@ export class ExpirePlanner {
     this.#noteActivity(activity?.at)
     const verdict = this.#judge(ref, activity, period)
     const project = reading.project ?? head.folders[0]
-    if (verdict.expired) this.#remove(ref, period, { activity, reason: verdict.reason, first: head.firstRecorded, project })
+    if (verdict.expired) this.#remove(ref, size, { activity, reason: verdict.reason, first: head.firstRecorded, project })
     else this.#keep(ref, verdict.reason, project)
   }
 
@@ -178,12 +177,9 @@ export class ExpirePlanner {
     return this.#options.grace === false ? undefined : this.#ledger.seenAt(ref, this.#context.now)
   }
 
-  #remove(ref: SessionRef, period: EffectivePeriod, { activity, reason, first, project }: Removable): void {
-    const { contents, planned, blocked, errors } = sizeUp(this.#store, ref)
-    this.#errors.push(...errors)
-    const kept = blocked ?? this.#changedMeanwhile(ref, period, planned)
-    if (kept !== undefined) {
-      this.#keep(ref, kept, project)
+  #remove(ref: SessionRef, { contents, planned, blocked }: SessionSize, { activity, reason, first, project }: Removable): void {
+    if (blocked !== undefined) {
+      this.#keep(ref, blocked, project)
       return
     }
     for (const path of contents.foreign.filter((each) => !this.#foreign.has(each))) {
@@ -206,15 +202,6 @@ export class ExpirePlanner {
       items: itemsOf(planned),
       ...(contents.emptied.length === 0 ? {} : { emptied: contents.emptied }),
     })
-  }
-
-  /** What was planned was looked at after the session was judged: something young in it is judged once more. */
-  #changedMeanwhile(ref: SessionRef, period: EffectivePeriod, planned: readonly Planned[]): string | undefined {
-    const newest = planned.reduce((ns, { item }) => Math.max(ns, Number(item.tree?.newestNs ?? item.identity.mtimeNs)), 0)
-    if (this.#judge(ref, { at: newest / 1e6, by: 'companion' }, period).expired) return undefined
-    const { companion, backup } = contentsOf(this.#store, ref)
-    const again = this.#judge(ref, lastActivity({ transcript: newestTranscript(this.#store.root, ref), companion, backup }), period)
-    return again.expired ? undefined : again.reason
   }
 
   #keep(ref: SessionRef, reason: string, project?: string): void {

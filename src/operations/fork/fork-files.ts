@@ -14,7 +14,7 @@ import { FenceError, NoSpaceError, systemErrorCode } from '../../model/errors.js
 import { membersOf, type SessionRef } from '../../model/session.js'
 import type { Lacking } from './choose.js'
 import type { ForkContext, ForkOptions } from './options.js'
-import { assertCopied, assertPlain, assertReadable, assertSame, changedWhilePublished, isReadable, isSameNode, takeBack } from './prove.js'
+import { assertCopied, assertPlain, assertSame, changedWhilePublished, isReadable, isSameNode, readabilityCheck, takeBack } from './prove.js'
 
 /** Bytes that a fork leaves free for others on the file system. */
 const spaceMargin = 1024 * 1024
@@ -144,13 +144,14 @@ export class ForkFiles {
       },
     })
     const devices = `${String(source.device)}:${String(staged.device)}`
+    const assertReadable = readabilityCheck(staged)
     const unreadable: Lacking[] = []
     const written: Written[] = []
     for (const [index, name] of names.entries()) {
       if (index % filesPerTurn === 0) await this.#rest(index, names.length)
       try {
         const how = transfer.take(source.at(name), staged.at(name), devices)
-        if (how === 'linked') assertReadable(staged, name)
+        if (how === 'linked') assertReadable(name)
         else {
           this.counts.bytesCopied += assertCopied(source, staged, name)
           written.push({ path: join(staged.path, name), folder: staged.path, device: staged.device, isFolder: false })

@@ -11,20 +11,21 @@ export function openIfThere(path: string): AnchoredFolder | undefined {
 }
 
 /**
- * A second name of a file has its bytes; whether anybody can read them is another question (R64).
- * @throws EACCES
+ * A second name of a file has its bytes; whether anybody can read them is another question (R64). Hands back the look at one
+ * name, which throws EACCES; a privileged user needs none.
  */
-export function assertReadable(folder: AnchoredFolder, name: string): void {
+export function readabilityCheck(folder: AnchoredFolder): (name: string) => void {
   const user = process.geteuid?.()
-  if (user === 0) return
+  if (user === 0) return () => undefined
   // The system answers for the real user, who is mostly the one that acts.
-  if (user === process.getuid?.()) accessSync(folder.at(name), constants.R_OK)
-  else closeSync(openPlain(folder.at(name)))
+  if (user === process.getuid?.()) return (name) => { accessSync(folder.at(name), constants.R_OK) }
+  return (name) => { closeSync(openPlain(folder.at(name))) }
 }
 
 /** Makes sure that everything in a folder of ours is a plain file, and that all is there. @throws FenceError */
 export function assertPlain(folder: AnchoredFolder, names: readonly string[]): void {
-  const plain = new Set(readdirSync(folder.at('.'), { withFileTypes: true }).flatMap((entry) => (entry.isFile() ? [entry.name] : [])))
+  const plain = new Set<string>()
+  for (const entry of readdirSync(folder.at('.'), { withFileTypes: true })) if (entry.isFile()) plain.add(entry.name)
   const other = names.find((name) => !plain.has(name))
   if (other !== undefined) throw new FenceError(`the backup ${other} was replaced while it was linked; nothing was made`, { hint: 'run again' })
 }

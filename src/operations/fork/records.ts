@@ -1,5 +1,6 @@
-import type { History } from '../../model/history.js'
-import { resolve, type Resolution } from '../../model/resolve.js'
+import type { BackupRecord } from '../../model/backup.js'
+import type { Checkpoint, History } from '../../model/history.js'
+import { recordAt } from '../../model/resolve.js'
 
 /** A checkpoint whose paths resolve otherwise in the fork than in the source. */
 export interface Departure {
@@ -19,17 +20,28 @@ export function findDeparture(source: History, target: History, whole: boolean):
       if (whole) return { checkpoint: checkpoint.id, path: '' }
       continue
     }
-    const wanted = resolve(source, known)
-    const found = resolve(target, checkpoint)
-    for (const [path, resolution] of wanted) {
-      const other = found.get(path)
-      if (other === undefined ? whole : !isSame(resolution, other)) return { checkpoint: checkpoint.id, path }
+    let shared = 0
+    for (const path of source.tracked) {
+      const wanted = recordAt(source, known, path)
+      if (wanted === undefined) continue
+      const found = recordAt(target, checkpoint, path)
+      if (found === undefined ? whole : !isSame(wanted, found)) return { checkpoint: checkpoint.id, path }
+      if (found !== undefined) shared += 1
     }
-    if (whole && found.size !== wanted.size) return { checkpoint: checkpoint.id, path: [...found.keys()].find((path) => !wanted.has(path)) ?? '' }
+    const own = whole ? ownPath(source, known, target, checkpoint, shared) : undefined
+    if (own !== undefined) return { checkpoint: checkpoint.id, path: own }
   }
   return undefined
 }
 
-function isSame(a: Resolution, b: Resolution): boolean {
-  return a.state === b.state && (a.state !== 'backup' || b.state !== 'backup' || a.name === b.name)
+/** A path that only the fork resolves, when there is more than what both do. */
+function ownPath(source: History, known: Checkpoint, target: History, checkpoint: Checkpoint, shared: number): string | undefined {
+  const found = [...target.tracked].filter((path) => recordAt(target, checkpoint, path) !== undefined)
+  return found.length === shared ? undefined : found.find((path) => recordAt(source, known, path) === undefined)
+}
+
+/** True when both say that the path was absent, that nobody knows, or that the same backup holds it. */
+function isSame(a: BackupRecord, b: BackupRecord): boolean {
+  if (a.unusable !== undefined || b.unusable !== undefined) return (a.unusable === undefined) === (b.unusable === undefined)
+  return a.name === b.name
 }

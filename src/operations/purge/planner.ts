@@ -95,7 +95,7 @@ export class PurgePlanner {
     const sized = sizeUp(this.#store, ref)
     this.#errors.push(...sized.errors)
     const { contents, planned } = sized
-    const activity = lastActivity({ transcript: newestTranscript(this.#store.root, ref), companion: contents.companion, backup: contents.backup })
+    const activity = lastActivity({ transcript: newestTranscript(this.#store.root, ref), ...sized.times })
     const reason = kept ?? sized.blocked ?? this.#quiet(activity?.at)
     if (reason !== undefined || planned.length === 0) {
       this.#kept.push({ session: ref.id, reason: reason ?? "nothing of it is the agent's own" })

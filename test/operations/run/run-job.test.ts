@@ -95,7 +95,7 @@ async function halfMoved(root: string): Promise<string> {
   const { sidecar } = openStore(root)
   const [runId = ''] = readdirSync(join(sidecar, 'trash'))
   const whole = join(sidecar, 'trash', runId, S2)
-  renameSync(join(whole, 'files', `projects/-p/${S2}.jsonl`), join(root, `projects/-p/${S2}.jsonl`))
+  renameSync(join(whole, `projects%2F-p%2F${S2}.jsonl`), join(root, `projects/-p/${S2}.jsonl`))
   renameSync(whole, `${whole}.part`)
   const journal = join(sidecar, 'journals', `${runId}.jsonl`)
   const lines = readFileSync(journal, 'utf8').split('\n')
