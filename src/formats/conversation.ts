@@ -1,4 +1,4 @@
-import type { SessionRef } from '../model/session.js'
+import type { ReadDeltas, SessionRef } from '../model/session.js'
 
 /** What a fork of a transcript shall be. */
 export interface ForkRequest {
@@ -6,6 +6,8 @@ export interface ForkRequest {
   readonly newId: string
   /** Id of the message before which the conversation is cut; all of it is copied otherwise. */
   readonly before?: string
+  /** What a reading of the session parsed already; used where its transcript is still the same. */
+  readonly deltas?: readonly ReadDeltas[]
 }
 
 /** What a fork of a transcript came to. */

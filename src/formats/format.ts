@@ -21,6 +21,8 @@ export interface ReadOptions {
   readonly now: number
   /** Also read what proves the content of backups (`SessionReading.evidence`). */
   readonly evidence?: boolean
+  /** Also hand over the delta lines as they were parsed (`SessionReading.deltas`). */
+  readonly deltas?: boolean
   /** False: only times, and what keeps a session from being removed; checkpoints and damage of history lines are left out. */
   readonly history?: boolean
 }

@@ -26,6 +26,7 @@ export class NotRegularError extends Error {
 
 /** How a file looked before and after it was read. */
 export interface ReadStamp {
+  readonly inode: number
   readonly size: number
   readonly mtimeMs: number
   /** True when size, time or inode at the path differed after the reading: what was read may be torn. */
@@ -44,7 +45,7 @@ export function readLines(path: string, sink: LineSink): ReadStamp {
     const after = lstatSync(path, { throwIfNoEntry: false })
     const changed =
       after?.ino !== before.ino || after.dev !== before.dev || after.size !== before.size || after.mtimeMs !== before.mtimeMs
-    return { size: before.size, mtimeMs: Math.floor(before.mtimeMs), changed }
+    return { inode: before.ino, size: before.size, mtimeMs: Math.floor(before.mtimeMs), changed }
   } finally {
     closeSync(fd)
   }

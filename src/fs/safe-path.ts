@@ -12,7 +12,8 @@ const longestPath = 4096
  */
 export function unsafePathReason(relative: string): string | undefined {
   if (relative === '') return 'it is empty'
-  if (Buffer.byteLength(relative) > longestPath) return 'it is too long'
+  // No character takes more than three bytes for each unit of its length.
+  if (relative.length > longestPath / 3 && Buffer.byteLength(relative) > longestPath) return 'it is too long'
   if (relative.includes('\0')) return 'it holds a NUL character'
   if (relative.includes('\\')) return 'it holds a backslash'
   if (relative.includes('\uFFFD')) return 'its name is not valid UTF-8'

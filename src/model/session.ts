@@ -1,6 +1,6 @@
 import type { EditEvidence } from './evidence.js'
 import type { Finding } from './finding.js'
-import type { History } from './history.js'
+import type { DeltaEvent, History } from './history.js'
 
 export type FormatId = 'claude-code' | 'pi-candy-undo' | 'dsh-rewind' | 'qwen-code'
 
@@ -56,6 +56,26 @@ export interface SessionReading {
   readonly busy: boolean
   /** Only when it was asked for: reading it costs time. */
   readonly evidence?: SessionEvidence
+  /** Only when it was asked for: the delta lines of each transcript, so that a fork need not parse them again. */
+  readonly deltas?: readonly ReadDeltas[]
+}
+
+/** The delta lines of one transcript, by where they begin: a byte offset. */
+export interface ReadDeltas {
+  /** Stamp of the file they were read from: size in bytes, modification time in milliseconds since 1970. */
+  readonly inode: number
+  readonly size: number
+  readonly mtimeMs: number
+  readonly lines: ReadonlyMap<number, ReadDelta>
+}
+
+/** One delta line, parsed. */
+export interface ReadDelta {
+  readonly event: DeltaEvent
+  /** The record as it stands in the line, with every field it has. */
+  readonly backup: unknown
+  /** Bytes of the record; a line that is longer holds something else too. */
+  readonly length: number
 }
 
 /** What the other lines of a transcript say, for checks that go beyond the history. */

@@ -1,4 +1,5 @@
 import { isFields, type Fields } from '../../model/fields.js'
+import type { DeltaEvent } from '../../model/history.js'
 import { readHistoryLine } from './lines.js'
 import { parseRecord } from './record-bytes.js'
 
@@ -71,15 +72,18 @@ export class FoldedLines {
         known.isOwn = isOwn
         known.deltas = []
       }
-    } else if (event.kind === 'delta') {
-      const { name, version, unusable } = event.record
-      if (this.#seen.has(event.path)) this.#isOdd = true
-      this.#seen.add(event.path)
-      const deltas = this.#checkpoints.get(event.checkpoint)?.deltas ?? this.#waitingFor(event.checkpoint)
-      if (unusable === undefined && version === 1) this.#note(event.path, { name, record: value.backup, checkpoint: event.checkpoint, at: deltas.length })
-      deltas.push([event.path, value.backup])
-    }
+    } else if (event.kind === 'delta') this.addDelta(event, value.backup)
     return true
+  }
+
+  /** Takes a delta line that is parsed already. */
+  addDelta(event: DeltaEvent, backup: unknown): void {
+    const { name, version, unusable } = event.record
+    if (this.#seen.has(event.path)) this.#isOdd = true
+    this.#seen.add(event.path)
+    const deltas = this.#checkpoints.get(event.checkpoint)?.deltas ?? this.#waitingFor(event.checkpoint)
+    if (unusable === undefined && version === 1) this.#note(event.path, { name, record: backup, checkpoint: event.checkpoint, at: deltas.length })
+    deltas.push([event.path, backup])
   }
 
   #waitingFor(checkpoint: string): [path: string, record: unknown][] {

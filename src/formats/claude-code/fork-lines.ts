@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { openPlain, readLines, type LineSink } from '../../fs/blocks.js'
 import { FenceError, LockedError, NewerFormatError, NoMatchError, UsageError } from '../../model/errors.js'
 import { textOf, type Fields } from '../../model/fields.js'
-import { membersOf, type SessionRef } from '../../model/session.js'
+import { membersOf, type ReadDeltas, type SessionRef } from '../../model/session.js'
 import type { ForkOutline, ForkRequest } from '../conversation.js'
 import { messagesBefore, type MessageNode } from './cut.js'
 import { FoldedLines } from './folded-lines.js'
@@ -46,7 +46,7 @@ export function forkTranscript(root: string, session: SessionRef, request: ForkR
   const files = paths.map((path) => openPlain(path))
   try {
     const collector = new Collector(request.before)
-    for (const [source, path] of paths.entries()) collector.read(path, source)
+    for (const [source, path] of paths.entries()) collector.read(path, source, parsedBefore(files[source] ?? -1, request.deltas?.[source]))
     const read = readerOf(files)
     const { lines, checkpoints, notWhole } = collector.choose(read)
     const write1 = (line: Line): void => { write(withSession(read(line.source, line.offset, line.length), line.session, request.newId)) }
@@ -75,6 +75,12 @@ function readerOf(files: readonly number[]): ReadAt {
   }
 }
 
+/** The lines that were parsed already, unless the file was written to since. */
+function parsedBefore(file: number, deltas: ReadDeltas | undefined): ReadDeltas['lines'] | undefined {
+  const { ino, size, mtimeMs } = fstatSync(file)
+  return deltas?.inode === ino && deltas.size === size && deltas.mtimeMs === Math.floor(mtimeMs) ? deltas.lines : undefined
+}
+
 function assertSame(file: number, path: string): void {
   const [held, there] = [fstatSync(file), lstatSync(path, { throwIfNoEntry: false })]
   if (there?.ino === held.ino && there.dev === held.dev) return
@@ -96,6 +102,7 @@ class Collector implements LineSink {
   readonly #folded = new FoldedLines()
   #source = 0
   #path = ''
+  #parsed: ReadDeltas['lines'] = new Map()
   #cutAt: number | undefined
   #notWhole = 0
 
@@ -103,7 +110,9 @@ class Collector implements LineSink {
     this.#before = before
   }
 
-  read(path: string, source: number): void {
+  /** `parsed` are lines that need no parsing, by their offsets. */
+  read(path: string, source: number, parsed: ReadDeltas['lines'] = new Map()): void {
+    this.#parsed = parsed
     this.#source = source
     this.#path = path
     const { changed } = readLines(path, this)
@@ -116,7 +125,9 @@ class Collector implements LineSink {
     while (start < length) {
       const feed = view.indexOf(0x0a, start)
       const end = feed === -1 ? length : feed
-      if (end > start) this.#line(view.subarray(start, end), offset + start)
+      const known = this.#parsed.get(offset + start)
+      if (known?.length === end - start) this.#folded.addDelta(known.event, known.backup)
+      else if (end > start) this.#line(view.subarray(start, end), offset + start)
       start = end + 1
     }
   }

@@ -2,15 +2,16 @@ import { join } from 'node:path'
 import { NotRegularError, readLines } from '../../fs/blocks.js'
 import { systemErrorCode } from '../../model/errors.js'
 import type { EditEvidence } from '../../model/evidence.js'
+import { isFields } from '../../model/fields.js'
 import { finding, type Finding, type Severity } from '../../model/finding.js'
 import { HistoryFold } from '../../model/fold.js'
 import type { HistoryEvent } from '../../model/history.js'
-import { membersOf, type SessionEvidence, type SessionReading, type SessionRef } from '../../model/session.js'
+import { membersOf, type ReadDelta, type ReadDeltas, type SessionEvidence, type SessionReading, type SessionRef } from '../../model/session.js'
 import type { ReadOptions } from '../format.js'
 import { readEdit } from './edits.js'
 import type { HistoryLine, LinePlace } from './lines.js'
 import { LineIds } from './line-ids.js'
-import { TranscriptScan, type Head, type ScanHandler, type TranscriptProblem } from './scan.js'
+import { TranscriptScan, type Head, type ParsedRecord, type ScanHandler, type TranscriptProblem } from './scan.js'
 
 /** Problems of one kind that are reported one by one; the rest is counted. */
 const problemsShown = 20
@@ -46,6 +47,8 @@ class SessionReader implements ScanHandler {
   readonly #fold = new HistoryFold()
   readonly #findings: Finding[] = []
   readonly #paths: string[] = []
+  readonly #deltas: ReadDeltas[] = []
+  #lines = new Map<number, ReadDelta>()
   readonly #counts = new Map<string, number>()
   #problems: TranscriptProblem[] = []
   /** How many more there are of the kinds of which enough were remembered. */
@@ -95,6 +98,7 @@ class SessionReader implements ScanHandler {
       damaged: this.#damaged,
       busy: this.#busy,
       ...(evidence === undefined ? {} : { evidence }),
+      ...(this.#options.deltas === true ? { deltas: this.#deltas } : {}),
     }
   }
 
@@ -102,8 +106,9 @@ class SessionReader implements ScanHandler {
     return this.#options.history === false
   }
 
-  history(line: HistoryLine & { kind: 'event' }): void {
-    this.#fold.add(line.event)
+  history({ event }: HistoryLine & { kind: 'event' }, _place: LinePlace, { value, length }: ParsedRecord): void {
+    this.#fold.add(event)
+    if (this.#options.deltas === true && event.kind === 'delta' && isFields(value)) this.#lines.set(event.offset, { event, backup: value.backup, length })
   }
 
   evidence(): SessionEvidence | undefined {
@@ -124,8 +129,10 @@ class SessionReader implements ScanHandler {
   #transcript(path: string, source: number): Head | undefined {
     const scan = new TranscriptScan(this, source, this.#options.now)
     this.#problems = []
+    this.#lines = new Map()
     try {
       const stamp = readLines(join(this.#root, path), scan)
+      this.#deltas[source] = { inode: stamp.inode, size: stamp.size, mtimeMs: stamp.mtimeMs, lines: this.#lines }
       this.#bytes += stamp.size
       this.#lastWritten = later(this.#lastWritten, stamp.mtimeMs)
       this.#lastRecorded = later(this.#lastRecorded, scan.newest.past)
@@ -190,8 +197,8 @@ class EvidenceReader extends SessionReader {
     this.#ids = new LineIds(session.id)
   }
 
-  override history(line: HistoryLine & { kind: 'event' }): void {
-    super.history(line)
+  override history(line: HistoryLine & { kind: 'event' }, place: LinePlace, record: ParsedRecord): void {
+    super.history(line, place, record)
     if (line.maker !== undefined) this.#noteMaker(line.event, line.maker)
     if (line.event.kind === 'snapshot') this.#checkpoints.add(line.event.checkpoint)
   }

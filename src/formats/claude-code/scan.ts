@@ -40,9 +40,15 @@ export interface Head {
   readonly entrypoint?: string
 }
 
+/** A record as it was parsed, and how many bytes it has in the file. */
+export interface ParsedRecord {
+  readonly value: unknown
+  readonly length: number
+}
+
 /** Receives what a transcript holds, in file order. */
 export interface ScanHandler {
-  history(line: HistoryLine, place: LinePlace): void
+  history(line: HistoryLine, place: LinePlace, record: ParsedRecord): void
   /** Names found in bytes that are no record. */
   names(names: readonly string[], place: LinePlace): void
   problem(problem: TranscriptProblem): void
@@ -175,7 +181,7 @@ export class TranscriptScan implements LineSink {
   #takeHistory(value: unknown, bytes: Buffer, place: LinePlace, names: number): boolean {
     const line = readHistoryLine(value, place)
     if (line.kind === 'other') return false
-    if (line.kind === 'event') this.#handler.history(line, place)
+    if (line.kind === 'event') this.#handler.history(line, place, { value, length: bytes.length })
     else if (line.kind === 'odd') this.#handler.problem({ kind: 'odd-record', message: line.message, offset: place.offset })
     else this.#handler.problem({ kind: 'newer-format', message: `a line of type ${line.type} is not known`, offset: place.offset })
     // Whatever names a backup without being a record that was read keeps it in use: odd shapes, repeated keys.

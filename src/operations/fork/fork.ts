@@ -49,12 +49,12 @@ export async function fork(store: Store, oldId: string, newId: string, options: 
   const isNew = membersOf(target, 'transcript').length === 0
   if (isNew && membersOf(source, 'transcript').length === 0) throw new NoMatchError(`session ${source.id} has no transcript, and neither has ${newId}`)
   if (!isNew && options.at !== undefined) throw new UsageError(`session ${newId} has a transcript already; it is not cut`, { hint: 'name a new session id with --at' })
-  const sourceReading = readWhole(store, source, context.now)
+  const sourceReading = readWhole(store, source, context.now, isNew)
   const files = new ForkFiles(store, source, newId, options, context)
   try {
     files.sweep()
     const before = options.at === undefined ? undefined : selectMessage(store, source, options.at).id
-    const staged = isNew ? files.writeTranscript({ newId, ...(before === undefined ? {} : { before }) }) : target
+    const staged = isNew ? files.writeTranscript({ newId, ...(before === undefined ? {} : { before }), ...(sourceReading.deltas === undefined ? {} : { deltas: sourceReading.deltas }) }) : target
     return await new Fork(store, source, sourceReading, staged, isNew, files, options, context).run()
   } finally {
     files.close()
@@ -172,11 +172,11 @@ function assertNoSession(store: Store, newId: string): void {
 }
 
 /** @throws LockedError when the transcript is being written; NewerFormatError for lines of a newer format */
-function readWhole(store: Store, session: SessionRef, now: number): SessionReading {
+function readWhole(store: Store, session: SessionRef, now: number, deltas = false): SessionReading {
   if (membersOf(session, 'transcript').length === 0) {
     return { id: session.id, folders: [], history: fold([]), transcriptBytes: 0, findings: [], damaged: false, busy: false }
   }
-  const reading = store.read(session, { now })
+  const reading = store.read(session, { now, deltas })
   const newer = reading.findings.find(({ id }) => id === 'newer-format')
   if (newer !== undefined) throw new NewerFormatError(`session ${session.id}: ${newer.message}; nothing was made`, { hint: 'update rewind-admin' })
   if (reading.busy) throw new LockedError(`the transcript of session ${session.id} changed while it was read; nothing was made`, { hint: 'run again when the session is quiet' })

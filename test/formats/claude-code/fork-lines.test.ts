@@ -1,7 +1,9 @@
 import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import type { ForkRequest } from '../../../src/formats/conversation.js'
 import { forkTranscript } from '../../../src/formats/claude-code/fork-lines.js'
+import { openClaudeCode } from '../../../src/formats/claude-code/index.js'
 import { takeInventory } from '../../../src/formats/claude-code/inventory.js'
 import { extractStore } from '../../helpers/corpus.js'
 import { assistantLine, delta, emptyRoot, H, H2, S1, S2, snap, userLine, writeTranscript } from '../../helpers/store.js'
@@ -13,7 +15,7 @@ const m2 = '00000000-0000-4000-8000-000000000002'
 const a2 = '00000000-0000-4000-8000-0000000000a2'
 const m3 = '00000000-0000-4000-8000-000000000003'
 
-function forkOf(root: string, request: { newId: string; before?: string } = { newId: S2 }, session = S1): string[] {
+function forkOf(root: string, request: ForkRequest = { newId: S2 }, session = S1): string[] {
   const ref = takeInventory(root).sessions.find(({ id }) => id === session)
   if (ref === undefined) throw new Error('no such session')
   const parts: Buffer[] = []
@@ -176,5 +178,43 @@ describe('a fork that is cut before a message', () => {
     transcript(root, history)
     expect(() => forkOf(root, { newId: S2, before: m1 })).toThrow('nothing stands before')
     expect(() => forkOf(root, { newId: S2, before: 'nobody' })).toThrow('no message')
+  })
+})
+
+describe('delta lines that a reading parsed already', () => {
+  const readAndFork = (root: string, change: () => void = () => undefined): { plain: string[]; shared: string[] } => {
+    const store = openClaudeCode(root, { home: root, env: {}, platform: 'linux' })
+    const ref = store.inventory().sessions.find(({ id }) => id === S1)
+    if (ref === undefined) throw new Error('no such session')
+    const { deltas = [] } = store.read(ref, { now: Date.parse('2026-12-01T00:00:00.000Z'), deltas: true })
+    expect(deltas.length).toBe(1)
+    change()
+    return { plain: forkOf(root), shared: forkOf(root, { newId: S2, deltas }) }
+  }
+  const lines = [userLine(m1), snap(m1, {}), delta(a1, m1, 'a.txt', `${H}@v1`), delta(a1, m1, 'b.txt', `${H2}@v1`), assistantLine(a1, { parent: m1 })]
+
+  it('are not parsed again, and the fork is the same', async () => {
+    const root = await emptyRoot()
+    transcript(root, lines)
+    const { plain, shared } = readAndFork(root)
+    expect(shared).toEqual(plain)
+    expect(shared.join('\n')).toContain(`${H2}@v1`)
+  })
+
+  it('R74: a record that shares the line of a delta is not lost', async () => {
+    const root = await emptyRoot()
+    transcript(root, [...lines.slice(0, 2), `${delta(a1, m1, 'a.txt', `${H}@v1`)}${delta(a1, m1, 'b.txt', `${H2}@v1`)}`, assistantLine(a1, { parent: m1 })])
+    const { plain, shared } = readAndFork(root)
+    expect(shared).toEqual(plain)
+    expect(shared.join('\n')).toContain(`${H2}@v1`)
+  })
+
+  it('count no more when the transcript was written to since', async () => {
+    const root = await emptyRoot()
+    transcript(root, lines)
+    const other = lines.map((line) => line.replace(`${H}@v1`, `${H}@v3`))
+    const { plain, shared } = readAndFork(root, () => { transcript(root, [...other, assistantLine(a2, { parent: a1 })]) })
+    expect(shared).toEqual(plain)
+    expect(shared.join('\n')).toContain(`${H}@v3`)
   })
 })

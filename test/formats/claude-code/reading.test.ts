@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { SessionReading } from '../../../src/model/session.js'
 import { SimulatedAgent, type Generation } from '../../helpers/agent.js'
-import { extractStore } from '../../helpers/corpus.js'
+import { openClaudeCode } from '../../../src/formats/claude-code/index.js'
+import { corpusStores, extractStore } from '../../helpers/corpus.js'
 import * as damage from '../../helpers/damage.js'
 import { assistantLine, delta, emptyRoot, H, H2, S1, S2, snap, toolResultLine, userLine, writeTranscript } from '../../helpers/store.js'
-import { read, reading } from './scanning.js'
+import { now, read, reading } from './scanning.js'
 
 describe('what a session says about itself', () => {
   test('project, folders, client, entry point, size and times', async () => {
@@ -165,5 +166,36 @@ describe('evidence', () => {
     expect(evidence?.edits.map(({ path }) => path)).toEqual(['/p/a', '/p/b'])
     expect(Object.fromEntries(evidence?.makers ?? [])).toEqual({ a: 'e1', b: 'e2' })
     expect(evidence?.withoutMessage).toEqual(['m2'])
+  })
+})
+
+describe('a reading without history', () => {
+  // What expiry asks for.
+  const asked = ({ project, folders, lastRecorded, lastWritten, future, busy, findings }: SessionReading): object => {
+    const keeps = findings.filter(({ id }) => id === 'newer-format' || id === 'busy' || id === 'unreadable' || id === 'not-regular')
+    return { project, folders, lastRecorded, lastWritten, future, busy, keeps }
+  }
+
+  test.each(corpusStores('claude-code').map(({ version, scenario }) => [version, scenario] as const))(
+    'R03: says of %s/%s the same times, folders and reasons to keep as a whole one',
+    async (version, scenario) => {
+      const { root } = await extractStore(version, scenario)
+      const store = openClaudeCode(root, { home: root, env: {}, platform: 'linux' })
+      for (const session of store.inventory().sessions) {
+        expect(asked(store.read(session, { now, history: false }))).toEqual(asked(store.read(session, { now })))
+      }
+    },
+  )
+
+  test('R45: a line of a newer type still keeps the session, wherever it stands', async () => {
+    const root = await emptyRoot()
+    const newer = '{"type":"file-history-future","messageId":"m2"}'
+    writeTranscript(root, '-p', S1, [userLine('m1'), snap('m1', { a: `${H}@v1` }), delta('x', 'm1', 'b', `${H2}@v1`), newer, assistantLine('x')])
+    const store = openClaudeCode(root, { home: root, env: {}, platform: 'linux' })
+    const [session] = store.inventory().sessions
+    if (session === undefined) throw new Error('no session')
+    const found = store.read(session, { now, history: false })
+    expect(found.findings.map(({ id }) => id)).toContain('newer-format')
+    expect(found.history.checkpoints).toEqual([])
   })
 })
