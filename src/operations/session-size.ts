@@ -48,7 +48,7 @@ function timesOf(contents: SessionContents, planned: readonly Planned[]): Sessio
 }
 
 /** The first path of a session that cannot be looked at. */
-export function unreadableIn(ref: SessionRef, { unreadable: [first] }: SessionContents): ErrorItem | undefined {
+function unreadableIn(ref: SessionRef, { unreadable: [first] }: SessionContents): ErrorItem | undefined {
   if (first === undefined) return undefined
   const { path, code } = first
   return { code, path, message: `${path} cannot be looked at (${code}); session ${ref.id} was left alone` }
