@@ -57,9 +57,9 @@ export function sourceText(source: EffectivePeriod['source']): string {
   return source === 'flag' ? '--older-than' : `${source.layer} settings, ${source.file}`
 }
 
-/** `30 days`, `36 h`, `90 s`: the largest unit that is whole. */
+/** `30 days`, `36 h`, `90 s`: the largest unit that is whole; `for ever` for a period that never ends. */
 export function durationText(ms: number): string {
-  if (ms === Number.POSITIVE_INFINITY) return 'for ever'
+  if (!Number.isFinite(ms)) return 'for ever'
   if (ms % dayMs === 0 && ms > 0) return ms === dayMs ? '1 day' : `${String(ms / dayMs)} days`
   if (ms % 3_600_000 === 0 && ms > 0) return `${String(ms / 3_600_000)} h`
   return ms % 60_000 === 0 ? `${String(ms / 60_000)} min` : `${String(Math.round(ms / 1000))} s`

@@ -8,8 +8,14 @@ export interface RetentionLayer {
   readonly state:
     | { readonly kind: 'missing' }
     | { readonly kind: 'silent' }
+    /** Infinity where the agent's own word for it is "never". */
     | { readonly kind: 'days'; readonly days: number }
     | { readonly kind: 'unusable'; readonly reason: string }
+}
+
+/** Days as reports have them: JSON has no infinity. */
+export function daysShown(days: number): number | 'never' {
+  return Number.isFinite(days) ? days : 'never'
 }
 
 /** The retention period that counts, or why there is none. Days are whole days of 24 hours. */

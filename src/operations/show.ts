@@ -36,7 +36,7 @@ export function show(stores: readonly Store[], id: string, now: number): Report 
   const reading = readSession(store, ref, { now })
   const messages = new Map(messagesOf(store, ref).map((message) => [message.id, message]))
   const present = new Set(probeBackups(store, ref)?.entries.flatMap((entry) => (entry.node === 'file' && entry.error === undefined ? [entry.name] : [])))
-  const checkpoints = reading.history.checkpoints.map((checkpoint) => checkpointJson(reading.history, checkpoint, messageOf(messages, checkpoint), present))
+  const checkpoints = reading.history.checkpoints.map((checkpoint) => checkpointJson(reading.history, checkpoint, messageOf(checkpoint, messages), present))
   return {
     command: 'show',
     roots: [store.root],
@@ -56,8 +56,10 @@ export function show(stores: readonly Store[], id: string, now: number): Report 
   }
 }
 
-function messageOf(messages: ReadonlyMap<string, Message>, { id, aliases = [] }: Checkpoint): Message | undefined {
-  return [id, ...aliases].map((word) => messages.get(word)).find((message) => message !== undefined)
+/** The message that a checkpoint was made for: one of its names is the id of it. A baseline and a redo point have none. */
+function messageOf({ id, aliases, kind }: Checkpoint, messages: ReadonlyMap<string, Message>): Message | undefined {
+  if (kind !== undefined) return undefined
+  return messages.get(id) ?? aliases?.map((alias) => messages.get(alias)).find((message) => message !== undefined)
 }
 
 /** Messages are words beside the checkpoints: a transcript that cannot be read is a finding of the reading already. */
@@ -81,6 +83,7 @@ function checkpointJson(
   })
   return {
     id: checkpoint.id,
+    ...(checkpoint.kind === undefined ? {} : { kind: checkpoint.kind }),
     time: checkpoint.time ?? null,
     text: message?.text ?? null,
     active: message?.active ?? null,

@@ -2,7 +2,7 @@ import type { Store } from '../formats/format.js'
 import { ExitCode } from '../model/exit-code.js'
 import type { Finding } from '../model/finding.js'
 import { noItems, type Json, type Report } from '../model/report.js'
-import { effectiveRetention, type Retention, type RetentionLayer } from '../model/retention.js'
+import { daysShown, effectiveRetention, type Retention, type RetentionLayer } from '../model/retention.js'
 import { readRows, rowJson, type ListContext } from './list.js'
 import type { SessionRow } from './session-facts.js'
 
@@ -89,7 +89,7 @@ function retentionJson(retention: Retention): Json {
   }
   const { source } = retention
   return {
-    days: Number.isFinite(retention.days) ? retention.days : null,
+    days: daysShown(retention.days),
     source: source === 'default' ? 'default' : `${source.layer}: ${source.file}`,
     differing: retention.differing.map((layer) => `${layer.layer}: ${layer.file}`),
   }

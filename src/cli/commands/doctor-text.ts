@@ -18,7 +18,7 @@ export function doctorText(report: Report): string {
 function storeText(store: Readonly<Record<string, unknown>>): string {
   const retention = isFields(store.retention) ? store.retention : {}
   const sidecar = isFields(store.sidecar) ? store.sidecar : {}
-  const days = retention.days === null ? 'unknowable: nothing expires until the settings are mended' : `${wordOf(retention.days)} days, from ${wordOf(retention.source)}`
+  const days = retention.days === null ? 'unknowable: nothing expires until the settings are mended' : `${periodText(retention.days)}, from ${wordOf(retention.source)}`
   const facts: string[][] = [
     ['format', wordOf(store.format)],
     ['sessions', wordOf(store.sessions)],
@@ -34,7 +34,7 @@ function storeText(store: Readonly<Record<string, unknown>>): string {
 }
 
 function saysText(layer: Readonly<Record<string, unknown>>): string {
-  if (layer.state === 'days') return `${wordOf(layer.days)} days`
+  if (layer.state === 'days') return periodText(layer.days)
   if (layer.state === 'unusable') return `cannot be used: ${wordOf(layer.reason)}`
   return layer.state === 'missing' ? 'no such file' : 'nothing'
 }
@@ -44,4 +44,9 @@ export function lastRunText(status: unknown): string {
   if (!isFields(status)) return 'none'
   const removed = typeof status.bytes === 'number' ? `, ${bytesText(status.bytes)} removed` : ''
   return `${wordOf(status.job)} at ${wordOf(status.finishedAt)}, exit code ${wordOf(status.exitCode)}${removed}`
+}
+
+/** A retention period of a report: days, or that nothing expires. */
+export function periodText(days: unknown): string {
+  return days === 'never' ? 'kept for ever' : `${wordOf(days)} days`
 }

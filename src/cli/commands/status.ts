@@ -10,7 +10,7 @@ import { table } from '../text/table.js'
 import { bytesText, countText } from '../text/units.js'
 import { openWorkplace, sessionProgress } from '../workplace.js'
 import { defineCommand } from './command.js'
-import { lastRunText } from './doctor-text.js'
+import { lastRunText, periodText } from './doctor-text.js'
 import { fieldsOf, wordOf } from './session-table.js'
 
 const untitled = [{ title: '' }, { title: '' }] as const
@@ -74,7 +74,7 @@ function retentionText(retention: unknown): string {
     return fieldsOf(retention.unusable).map((layer) => `unknowable: ${wordOf(layer.file)}: ${wordOf(layer.reason)}`).join('; ')
   }
   const differing = Array.isArray(retention.differing) && retention.differing.length > 0 ? `; others say less: ${retention.differing.map(wordOf).join(', ')}` : ''
-  return `${wordOf(retention.days)} days, from ${wordOf(retention.source)}${differing}`
+  return `${periodText(retention.days)}, from ${wordOf(retention.source)}${differing}`
 }
 
 function nextNightText(night: unknown): string {

@@ -1,5 +1,5 @@
 import type { Dirent } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { nodeWord } from '../../fs/blocks.js'
 import { listFolder } from '../../fs/folder.js'
 import { finding, type Finding } from '../../model/finding.js'
@@ -38,10 +38,11 @@ export function takeInventory(root: string): Inventory {
   return { sessions, findings, unrecognised }
 }
 
-/** True for a root that holds at least one session, or nothing but what the plugin makes. */
+/** True for a root with a session or the plugin's log in it, and for the plugin's own place whatever is left there. */
 export function looksLikeStore(root: string): boolean {
   const { entries, error } = listFolder(root)
   if (error !== undefined) return false
+  if (basename(root) === 'file-history' && basename(dirname(root)) === '.pi') return true
   if (entries.some(({ name }) => name === logName)) return true
   return entries.some((entry) => entry.isDirectory() && isSessionName(entry.name) && isSession(root, entry.name, listFolder(join(root, entry.name)).entries))
 }

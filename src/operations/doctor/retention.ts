@@ -1,7 +1,7 @@
 import type { Store } from '../../formats/format.js'
 import { finding, type Finding } from '../../model/finding.js'
 import type { Json } from '../../model/report.js'
-import { effectiveRetention, type Retention, type RetentionLayer } from '../../model/retention.js'
+import { daysShown, effectiveRetention, type Retention, type RetentionLayer } from '../../model/retention.js'
 import { configLayers, type Config } from '../../settings/config.js'
 
 /** The retention of a store as rows of the report, and what is wrong with it. */
@@ -40,13 +40,13 @@ function collectUnusable(layers: readonly RetentionLayer[], unusable: Map<string
 function retentionRow(store: Store, layers: readonly RetentionLayer[]): Readonly<Record<string, Json>> {
   const retention = effectiveRetention(layers, store.defaultRetentionDays)
   return {
-    days: retention.kind === 'known' && Number.isFinite(retention.days) ? retention.days : null,
+    days: retention.kind === 'known' ? daysShown(retention.days) : null,
     source: sourceText(retention),
     layers: layers.map((layer) => ({
       layer: layer.layer,
       file: layer.file,
       state: layer.state.kind,
-      days: layer.state.kind === 'days' ? layer.state.days : undefined,
+      days: layer.state.kind === 'days' ? daysShown(layer.state.days) : undefined,
       reason: layer.state.kind === 'unusable' ? layer.state.reason : undefined,
       wins: retention.kind === 'known' && retention.source === layer,
     })),

@@ -3,7 +3,7 @@ import { RetentionUnknowableError } from '../../model/errors.js'
 import { durationText, sourceText, type EffectivePeriod } from '../../model/expiry.js'
 import { dayMs } from '../../model/period.js'
 import type { Json } from '../../model/report.js'
-import { defaultRetentionDays, effectiveRetention, type RetentionLayer } from '../../model/retention.js'
+import { daysShown, defaultRetentionDays, effectiveRetention, type RetentionLayer } from '../../model/retention.js'
 import { configLayers, type Config } from '../../settings/config.js'
 
 /**
@@ -96,8 +96,8 @@ function daysOf(layer: RetentionLayer): number {
 function rowOf(period: EffectivePeriod): Readonly<Record<string, Json>> {
   return {
     period: durationText(period.ms),
-    days: Number.isFinite(period.ms) ? period.ms / dayMs : null,
+    days: daysShown(period.ms / dayMs),
     source: sourceText(period.source),
-    differing: period.differing.map((layer) => ({ layer: layer.layer, file: layer.file, days: daysOf(layer) })),
+    differing: period.differing.map((layer) => ({ layer: layer.layer, file: layer.file, days: daysShown(daysOf(layer)) })),
   }
 }
