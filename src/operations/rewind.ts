@@ -1,5 +1,5 @@
 import type { Store } from '../formats/format.js'
-import { FenceError, NoMatchError } from '../model/errors.js'
+import { FenceError, NewerFormatError, NoMatchError } from '../model/errors.js'
 import { ExitCode } from '../model/exit-code.js'
 import type { Checkpoint } from '../model/history.js'
 import { noItems, type Json, type Report } from '../model/report.js'
@@ -92,6 +92,8 @@ export function redo(store: Store, ref: SessionRef, options: { readonly apply?: 
 function checkpointFor(store: Store, ref: SessionRef, reading: SessionReading, message: string): Checkpoint {
   const found = store.checkpointAt === undefined ? findCheckpoint(reading.history, message) : store.checkpointAt(ref, reading, message)
   if (found !== undefined) return found
+  const newer = reading.findings.find(({ id }) => id === 'newer-format')
+  if (newer !== undefined) throw new NewerFormatError(`session ${reading.id}: ${newer.message}; nothing was changed`, { hint: 'update rewind-admin' })
   const several = checkpointsBeginning(reading.history, message).length
   const words = several > 1 ? `${String(several)} checkpoints begin with ${message}` : `session ${reading.id} has no checkpoint for message ${message}`
   throw new NoMatchError(words, { hint: `rewind-admin show ${reading.id}` })

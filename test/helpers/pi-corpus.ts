@@ -14,7 +14,7 @@ export interface PiNode {
   readonly target?: string
 }
 
-export type PiTree = Readonly<Record<string, PiNode>>
+type PiTree = Readonly<Record<string, PiNode>>
 
 export interface PiRestore {
   readonly session: string
@@ -26,7 +26,7 @@ export interface PiRestore {
   readonly tree: PiTree
 }
 
-export interface PiMessage {
+interface PiMessage {
   readonly session: string
   readonly entryId: string
   readonly text: string
@@ -36,7 +36,7 @@ export interface PiMessage {
 
 
 /** The plugin's own answer to one cap. */
-export interface PiCap {
+interface PiCap {
   readonly session: string
   readonly max: number
   readonly keptSnapshotIds: readonly string[]
@@ -44,7 +44,7 @@ export interface PiCap {
 }
 
 /** What the plugin's expiry removed. */
-export interface PiCleanup {
+interface PiCleanup {
   readonly cleanupPeriodDays: number
   readonly nowMs: number
   readonly removed: readonly string[]

@@ -10,7 +10,7 @@ const namesLookedAt = 50_000
 const passedOver: ReadonlySet<string> = new Set(['.git', 'node_modules'])
 
 /** The path that the plugin stores for what a tool was given (formats/pi-candy-undo section 3). */
-export function storedPath(given: string, folder: string): string {
+function storedPath(given: string, folder: string): string {
   const path = resolve(folder, given.startsWith('@') ? given.slice(1) : given)
   const inside = relative(folder, path)
   return inside.startsWith('..') || isAbsolute(inside) ? path : inside

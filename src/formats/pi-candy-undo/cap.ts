@@ -32,7 +32,7 @@ export function capSession(root: string, session: SessionRef, max: number): CapC
 }
 
 /** The state with the oldest snapshots dropped that may go; it may keep more than `max`, as the plugin's own does. */
-export function withinCap(state: State, max: number): State {
+function withinCap(state: State, max: number): State {
   const redoable = new Set(state.redo.map(({ restoreKey }) => restoreKey))
   let over = state.snapshots.length - max
   const snapshots = state.snapshots.filter(({ kind, key }) => {

@@ -15,14 +15,14 @@ export interface Header {
   readonly version?: number
 }
 
-export interface UserText {
+interface UserText {
   readonly text: string
   /** Milliseconds since 1970. */
   readonly time?: number
 }
 
 /** One entry of a conversation: the one before it on its branch, and the text of a user message. */
-export interface Entry {
+interface Entry {
   readonly parent: string | undefined
   readonly user?: UserText
 }

@@ -20,9 +20,7 @@ export function forkRulesOf(root: string, conversations: Conversations, baseFold
       return forkState(root, session, request, write)
     },
     mendTranscript: () => ({ nulRuns: 0, nulBytes: 0, split: 0, ended: false }),
-    prompt: () => {
-      throw new UsageError('the conversations of pi lie outside of the store and are never written', { hint: 'take the conversation back in pi; rewind the files with --scope code' })
-    },
+    prompt: () => undefined,
   }
 }
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { isBackupName } from '../../model/names.js'
 import type { Format, LiveRegistry, SessionHead, Store, Surroundings } from '../format.js'
 import { capSession } from './cap.js'
@@ -9,7 +9,7 @@ import { readContents } from './contents.js'
 import { Conversations, foldersOf } from './conversations.js'
 import { forkRulesOf } from './fork.js'
 import { looksLikeStore, takeInventory } from './inventory.js'
-import { backupFolderOf } from './layout.js'
+import { backupFolderOf, sidecarOf } from './layout.js'
 import { messagesOf } from './messages.js'
 import { readSession } from './reading.js'
 import { rebuildState } from './rebuild.js'
@@ -40,8 +40,7 @@ export function openPiCandyUndo(root: string, around: Surroundings): Store {
   return {
     format: 'pi-candy-undo',
     root: real,
-    // The plugin sweeps folders of the root that it does not know.
-    sidecar: join(dirname(real), '.rewind-admin', basename(real)),
+    sidecar: sidecarOf(real),
     cap: limits.snapshots,
     linksAreSafe: true,
     testedClient: testedPlugin,

@@ -1,4 +1,4 @@
-import type { Dirent } from 'node:fs'
+import { existsSync, type Dirent } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { nodeWord } from '../../fs/blocks.js'
 import { listFolder } from '../../fs/folder.js'
@@ -6,7 +6,7 @@ import { finding, type Finding } from '../../model/finding.js'
 import { isBackupName } from '../../model/names.js'
 import type { Member, SessionRef } from '../../model/session.js'
 import type { Inventory } from '../format.js'
-import { backupFolderOf, backupsName, isOtherState, isPiSessionId, isSessionName, isTemporaryState, logName, stateName, statePathOf } from './layout.js'
+import { backupFolderOf, backupsName, isOtherState, isPiSessionId, isSessionName, isTemporaryState, logName, sidecarOf, stateName, statePathOf } from './layout.js'
 import { readStateFile } from './state-file.js'
 
 /**
@@ -43,6 +43,8 @@ export function looksLikeStore(root: string): boolean {
   const { entries, error } = listFolder(root)
   if (error !== undefined) return false
   if (basename(root) === 'file-history' && basename(dirname(root)) === '.pi') return true
+  // What went to the trash must come back although nothing is left here. A root of that name is another agent's.
+  if (basename(root) !== 'rewind-snapshots' && existsSync(join(sidecarOf(root), 'trash'))) return true
   if (entries.some(({ name }) => name === logName)) return true
   return entries.some((entry) => entry.isDirectory() && isSessionName(entry.name) && isSession(root, entry.name, listFolder(join(root, entry.name)).entries))
 }

@@ -1,3 +1,4 @@
+import { basename, dirname, join } from 'node:path'
 import { isBackupName, isUuid } from '../../model/names.js'
 
 /** Names in the folder of a session (formats/pi-candy-undo section 1). */
@@ -39,6 +40,11 @@ export function statePathOf(session: string): string {
 /** Path of the folder that holds the backups of a session, relative to the root. */
 export function backupFolderOf(session: string): string {
   return `${session}/${backupsName}`
+}
+
+/** Our own folder for a root: a sibling, since the plugin sweeps folders of its root that it does not know. */
+export function sidecarOf(root: string): string {
+  return join(dirname(root), '.rewind-admin', basename(root))
 }
 
 /** True for a text that is one name and may be the id of a session: the plugin takes ids as they are (section 15, 36). */

@@ -81,10 +81,10 @@ function fromParts(context: RebuildContext, session: string, file: StateFile, na
   const operations = known.snapshots.filter(({ kind }) => kind !== 'baseline').length
   if (operations === 0 && originals.size === 0) return undefined
   const bytes = serialiseState(state)
-  const before = file.kind === 'read' && file.parsed.kind === 'state' ? file.parsed.faults.length : Number.POSITIVE_INFINITY
+  const faults = file.kind === 'read' && file.parsed.kind === 'state' ? file.parsed.faults.length : 0
   const parsed = parseState(bytes)
   // A record that cannot be mended stays as it is: then there is nothing to do.
-  if (parsed.kind !== 'state' || parsed.faults.length >= before) return undefined
+  if (parsed.kind !== 'state' || (faults > 0 && parsed.faults.length >= faults)) return undefined
   return { bytes, state, proof: proofWords(salvaged, operations, added) }
 }
 

@@ -43,7 +43,7 @@ export interface RedoItem {
 }
 
 /** A value that has not the shape it should have, by its JSON path. */
-export interface StateFault {
+interface StateFault {
   /** Such as `$.snapshots[3].files["a.txt"].version`. */
   readonly at: string
   readonly reason: string

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, closeSync, fsyncSync, lstatSync, mkdirSync, openSync, rmSync, rmdirSync, statfsSync, type Stats } from 'node:fs'
+import { chmodSync, closeSync, fsyncSync, lstatSync, mkdirSync, openSync, rmSync, rmdirSync, type Stats } from 'node:fs'
 import { basename, dirname, join, relative as relativePath } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { ForkRequest } from '../../formats/conversation.js'
@@ -15,6 +15,7 @@ import { membersOf, type SessionRef } from '../../model/session.js'
 import type { Lacking } from './choose.js'
 import type { ForkContext, ForkOptions } from './options.js'
 import { assertCopied, assertPlain, assertSame, changedWhilePublished, isReadable, isSameNode, readabilityCheck, takeBack } from './prove.js'
+import { freeBytesOf, ownLike } from './place.js'
 
 /** Bytes that a fork leaves free for others on the file system. */
 const spaceMargin = 1024 * 1024
@@ -257,20 +258,5 @@ export class ForkFiles {
   #explain(error: unknown): unknown {
     if (!isNoSpace(error)) return error
     return new NoSpaceError(`no space left for session ${this.#newId}; what was made of it was taken away again`, { hint: 'free some space, then run again', cause: error })
-  }
-}
-
-/** A privileged user who works on the store of another one leaves what it makes to that one. */
-function ownLike(path: string, like: Stats): void {
-  const made = lstatSync(path)
-  if (process.geteuid?.() === 0 && (made.uid !== like.uid || made.gid !== like.gid)) chownSync(path, like.uid, like.gid)
-}
-
-function freeBytesOf(folder: string): number | undefined {
-  try {
-    const { bavail, bsize } = statfsSync(folder)
-    return bavail * bsize
-  } catch {
-    return undefined
   }
 }
