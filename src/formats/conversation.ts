@@ -50,6 +50,8 @@ export interface Conversations {
   readonly resume?: (session: string) => string
   /** True for a text that can be the id of a session. */
   isSessionId(text: string): boolean
+  /** Why nothing can be made of a conversation that can be read; absent when it can. */
+  refusal?(session: SessionRef): string | undefined
   /** Path of the transcript of a fork of `session`, relative to the root. */
   transcriptPath(session: SessionRef, newId: string): string
   /**

@@ -1,6 +1,6 @@
 import type { BackupRecord } from '../model/backup.js'
 import type { CheckpointTree } from '../model/branches.js'
-import type { RestoreRules } from '../model/restore-plan.js'
+import type { FileNode, RestoreRules } from '../model/restore-plan.js'
 import type { EditEvidence } from '../model/evidence.js'
 import type { Finding } from '../model/finding.js'
 import type { Checkpoint } from '../model/history.js'
@@ -69,6 +69,10 @@ export interface Machine {
   processExists(pid: number): boolean
   /** Machine id and pid namespace as the agent writes them, `undefined` when unknown. */
   readonly pidDomain: string | undefined
+  /** Start time of a process in milliseconds since 1970, to about a second; `undefined` when unknown. */
+  processStartedAt?(pid: number): number | undefined
+  /** Name of this host as programs write it. */
+  readonly hostname?: string
 }
 
 /** What of a session is the agent's own, path by path, and what lies among it that is not. */
@@ -94,6 +98,8 @@ export interface SessionHead {
   readonly folders: readonly string[]
   /** Milliseconds since 1970. */
   readonly firstRecorded?: number
+  /** The session that it is a fork of, where its records say so. */
+  readonly forkedFrom?: string
 }
 
 /** A file of the agent that holds state of all projects, and what in it belongs to some of them. */
@@ -246,6 +252,14 @@ export interface SavedPath {
   readonly file: { bytes(): Buffer; readonly mode: number } | undefined
 }
 
+/** A file of a working tree that a restore replaces, beside its backup. Modes are `mode & 07777`. */
+export interface RestoredFile {
+  readonly node: FileNode
+  readonly backup: { readonly size: number; readonly mode: number; readonly mtimeMs: number }
+  /** Whether both are equal once they are decoded as UTF-8. Reads them. */
+  isSameText(): boolean
+}
+
 /** The agent's own stack of rewinds that can be undone. */
 export interface AgentRedo {
   /** The checkpoint that undoing the newest rewind goes to, or why that is not possible. */
@@ -298,6 +312,8 @@ export interface Store {
   readonly conversations?: Conversations
   /** How restores differ from `defaultRestoreRules`. */
   readonly restoreRules?: RestoreRules
+  /** How the agent's own restore would treat a file otherwise than ours, in words for the report. */
+  agentDifference?(file: RestoredFile): string | undefined
   /** Absolute paths of folders that a restore never writes to, besides the backups of the session and the sidecar. */
   readonly fenced?: readonly string[]
   /**

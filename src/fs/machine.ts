@@ -1,4 +1,5 @@
 import { readFileSync, readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 
 import { systemErrorCode } from '../model/errors.js'
@@ -10,6 +11,9 @@ export interface ProcessFacts {
   processExists(pid: number): boolean
   /** `linux:<machine id>:pid:[<namespace>]`, `undefined` where either part is unknown. */
   readonly pidDomain: string | undefined
+  /** Start time of a process in milliseconds since 1970, to about a second; `undefined` when unknown. */
+  processStartedAt(pid: number): number | undefined
+  readonly hostname: string
 }
 
 /** Where the facts are read; replaced in tests only. */
@@ -20,6 +24,9 @@ export interface MachineSources {
   /** Sends signal 0; throws as `process.kill` does. */
   readonly probe: (pid: number) => void
 }
+
+/** Linux has shown times to programs in this unit since 2.6. */
+const ticksPerSecond = 100
 
 const realSources: MachineSources = {
   platform: process.platform,
@@ -39,6 +46,12 @@ export function thisMachine(sources: MachineSources = realSources): ProcessFacts
     processStart: (pid) => (isPid(pid) && sources.platform === 'linux' ? readStart(sources.processFolder, pid) : undefined),
     processExists: (pid) => isPid(pid) && exists(sources.probe, pid),
     pidDomain: sources.platform === 'linux' ? readPidDomain(sources) : undefined,
+    processStartedAt: (pid) => {
+      const ticks = isPid(pid) && sources.platform === 'linux' ? readStart(sources.processFolder, pid) : undefined
+      const boot = ticks === undefined ? undefined : readBootTime(sources.processFolder)
+      return ticks === undefined || boot === undefined ? undefined : (boot + Number(ticks) / ticksPerSecond) * 1000
+    },
+    hostname: hostname(),
   }
 }
 
@@ -72,6 +85,16 @@ function exists(probe: (pid: number) => void, pid: number): boolean {
 function readStart(processFolder: string, pid: number): string | undefined {
   try {
     return startFromStat(readFileSync(join(processFolder, String(pid), 'stat'), 'latin1'))
+  } catch {
+    return undefined
+  }
+}
+
+/** When this machine was started, in seconds since 1970. */
+function readBootTime(processFolder: string): number | undefined {
+  try {
+    const seconds = /^btime ([0-9]+)$/m.exec(readFileSync(join(processFolder, 'stat'), 'latin1'))?.[1]
+    return seconds === undefined ? undefined : Number(seconds)
   } catch {
     return undefined
   }

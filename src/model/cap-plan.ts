@@ -22,8 +22,8 @@ export function removableBackups(history: History, kept: readonly boolean[]): Re
   for (const [order, keep] of kept.entries()) keptBefore.push((keptBefore[order] ?? 0) + (keep ? 1 : 0))
   const originals = new Set([...history.originals.values()].map((record) => record.name))
   return [...history.references.values()].filter((reference) => {
-    const { name, version, pinned, oldest, newest } = reference
-    if (pinned || version === 1 || parseBackupName(name)?.version === 1 || originals.has(name)) return false
+    const { name, version, pinned, dropped, oldest, newest } = reference
+    if (pinned || dropped === true || version === 1 || parseBackupName(name)?.version === 1 || originals.has(name)) return false
     return keptBefore[oldest] === keptBefore[newest + 1]
   })
 }

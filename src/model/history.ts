@@ -30,6 +30,8 @@ export interface Reference {
   readonly newest: number
   /** True when a line without a known checkpoint names it (a damaged line, a delta of no snapshot): always in use. */
   readonly pinned: boolean
+  /** True when only checkpoints name it that the agent itself has dropped: `oldest` and `newest` say nothing then. */
+  readonly dropped?: true
 }
 
 /** What folding the lines of a session yields. */

@@ -10,6 +10,7 @@ import { conversationJson, promptAgain, rewindConversation, type ConversationRew
 import type { ForkContext } from './fork/options.js'
 import { readSession } from './read-session.js'
 import { applyAgentRedo, applyWithAgentRedo, planAgentRedo } from './restore/agent-redo.js'
+import { agentNotes } from './restore/agent-notes.js'
 import { applyRestore, blockedPaths, skippedPaths, takeBack, type RestoreResult } from './restore/apply.js'
 import { diffStats, unifiedDiff } from './restore/diff.js'
 import { planRestore, type RestoreOptions, type RestorePlan, type RewindScope } from './restore/plan.js'
@@ -51,7 +52,7 @@ export async function rewind(store: Store, ref: SessionRef, message: string, opt
   const checkpoint = withCode ? checkpointFor(store, ref, reading, message) : undefined
   const again = withConversation ? promptAgain(store, ref, checkpoint?.id ?? message) : undefined
   const plan = checkpoint === undefined ? undefined : planCode(store, reading, checkpoint, options, context)
-  const shown = plan === undefined ? noChanges : changesJson(plan, options.diff === true)
+  const shown = plan === undefined ? noChanges : changesJson(plan, options.diff === true, agentNotes(store, plan))
   if (options.apply !== true) return report(store, reading, checkpoint, { plan, shown, again })
 
   const result = plan === undefined || checkpoint === undefined ? undefined : applyCode(store, ref, { reading, checkpoint, plan }, options, context)
@@ -79,12 +80,12 @@ export function redo(store: Store, ref: SessionRef, options: { readonly apply?: 
   const { agentRedo } = store
   if (agentRedo !== undefined) {
     const plan = planAgentRedo(store, agentRedo, ref, reading, { force, ...restoreOptions(store, reading, {}, context) })
-    const shown = changesJson(plan, options.diff === true)
+    const shown = changesJson(plan, options.diff === true, new Map())
     const result = options.apply === true ? applyAgentRedo(store, agentRedo, ref, plan, applyOptions(store, {}, context)) : undefined
     return { ...report(store, reading, undefined, { plan, shown, ...(result === undefined ? {} : { result }) }), command: 'redo' }
   }
   const plan = planRedo(store, reading, { force })
-  const shown = changesJson(plan, options.diff === true)
+  const shown = changesJson(plan, options.diff === true, new Map())
   const result = options.apply === true ? applyRedo(plan, applyOptions(store, {}, context)) : undefined
   return { ...report(store, reading, undefined, { plan, shown, ...(result === undefined ? {} : { result }) }), command: 'redo' }
 }
@@ -142,10 +143,13 @@ interface Shown {
 const noChanges: Shown = { changes: [], insertions: 0, deletions: 0 }
 
 /** Counted before anything is written: afterwards there is no difference left. */
-function changesJson(plan: RestorePlan, withDiff: boolean): Shown {
+function changesJson(plan: RestorePlan, withDiff: boolean, notes: ReadonlyMap<string, string>): Shown {
   const stats = diffStats(plan)
   return {
-    changes: stats.map(({ path, action, insertions, deletions, binary }) => ({ path, action, insertions, deletions, ...(binary ? { binary } : {}) })),
+    changes: stats.map(({ path, action, insertions, deletions, binary }) => {
+      const note = notes.get(path)
+      return { path, action, insertions, deletions, ...(binary ? { binary } : {}), ...(note === undefined ? {} : { note }) }
+    }),
     insertions: stats.reduce((sum, { insertions }) => sum + insertions, 0),
     deletions: stats.reduce((sum, { deletions }) => sum + deletions, 0),
     ...(withDiff ? { diff: unifiedDiff(plan) } : {}),

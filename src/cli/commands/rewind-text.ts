@@ -6,6 +6,7 @@ import { countText } from '../text/units.js'
 import { fieldsOf, wordOf } from './session-table.js'
 
 const changeColumns = [{ title: '' }, { title: 'lines', align: 'right' }, { title: 'file' }] as const
+const noteColumns = [{ title: 'differs from the agent' }, { title: 'how' }] as const
 const leftColumns = [{ title: 'left alone' }, { title: 'reason' }] as const
 
 /** The text of `rewind` and `redo`: what changes, what is left alone, and the prompt to send again. */
@@ -13,11 +14,13 @@ export function rewindText(report: Report): string {
   const { summary, extra } = report
   const changes = fieldsOf(extra?.changes).map((change) => [wordOf(change.action), linesText(change), wordOf(change.path)])
   const skipped = fieldsOf(extra?.skipped).map((left) => [wordOf(left.path), wordOf(left.reason)])
+  const notes = fieldsOf(extra?.changes).flatMap((change) => (change.note === undefined ? [] : [[wordOf(change.path), wordOf(change.note)]]))
   const verb = report.applied ? 'changed' : 'would change'
   const counted = `${countText(changes.length, 'file')} ${verb}, ${countText(Number(summary.insertions), 'line')} in, ${wordOf(summary.deletions)} out\n`
   return [
     `${headText(summary)}${counted}`,
     table(changeColumns, changes, '  '),
+    table(noteColumns, notes, '  '),
     table(leftColumns, skipped, '  '),
     diffText(textOf(extra?.diff)),
     summary.rolledBack === true ? 'A file could not be written, so everything was put back.\n' : '',

@@ -3,7 +3,7 @@ import { readLines } from '../../fs/blocks.js'
 import { textOf, type Fields } from '../../model/fields.js'
 import { membersOf, type SessionRef } from '../../model/session.js'
 import { afterByteOrderMark, lineFeed } from './line-bytes.js'
-import { parseRecord } from './record-bytes.js'
+import { parseRecord } from '../parse-record.js'
 
 const uuidNeedle = Buffer.from('"uuid":"')
 

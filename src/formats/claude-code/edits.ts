@@ -4,7 +4,7 @@ import type { EditEvidence, TextDigest } from '../../model/evidence.js'
 import type { EditTexts } from '../format.js'
 import { isFields, textOf, type Fields } from '../../model/fields.js'
 import type { LinePlace } from './lines.js'
-import { parseRecord } from './record-bytes.js'
+import { parseRecord } from '../parse-record.js'
 
 /** Reads the evidence of one line that carries a tool result; `undefined` when it proves nothing. */
 export function readEdit(line: Buffer, place: LinePlace): EditEvidence | undefined {

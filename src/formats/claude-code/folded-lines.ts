@@ -1,7 +1,7 @@
 import { isFields, type Fields } from '../../model/fields.js'
 import type { DeltaEvent } from '../../model/history.js'
 import { readHistoryLine } from './lines.js'
-import { parseRecord } from './record-bytes.js'
+import { parseRecord } from '../parse-record.js'
 
 interface Place {
   readonly source: number

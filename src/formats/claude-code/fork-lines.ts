@@ -7,7 +7,8 @@ import { membersOf, type ReadDeltas, type SessionRef } from '../../model/session
 import type { ForkOutline, ForkRequest } from '../conversation.js'
 import { messagesBefore, type MessageNode } from './cut.js'
 import { FoldedLines } from './folded-lines.js'
-import { fieldText, parseRecord, recordsIn, type ByteRange } from './record-bytes.js'
+import { parseRecord } from '../parse-record.js'
+import { fieldText, recordsIn, type ByteRange } from './record-bytes.js'
 
 /** What the client writes anew by itself: a fork of the client has none of the old lines (corpus, `fork`). */
 const passing: ReadonlySet<string> = new Set(['queue-operation', 'last-prompt', 'cost-state', 'api-request', 'api-request-shape', 'api-request-blob'])

@@ -1,5 +1,6 @@
 import { realpathSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { listFolder } from '../../fs/folder.js'
 import { defaultCap } from '../../model/cap.js'
 import { isUuid } from '../../model/names.js'
 import { membersOf } from '../../model/session.js'
@@ -36,7 +37,7 @@ export const claudeCode: Format = {
   },
 
   detect(root) {
-    return [projectsFolder, historyFolder].some((name) => isFolder(join(root, name)))
+    return [projectsFolder, historyFolder].some((name) => isFolder(join(root, name))) && !isQwenCode(root)
   },
 
   open(root, around) {
@@ -87,6 +88,12 @@ function conversationsOf(root: string): Conversations {
     mendTranscript: (path, write) => mendTranscript(join(root, path), write),
     prompt: (session, message) => readPrompt(root, session, message),
   }
+}
+
+/** Qwen Code has folders of the same names; its transcripts lie one folder deeper (formats/qwen-code section 1). */
+function isQwenCode(root: string): boolean {
+  if (basename(root) === '.qwen' || statSync(join(root, '.file-history-cleanup'), { throwIfNoEntry: false }) !== undefined) return true
+  return listFolder(join(root, projectsFolder)).entries.some((slug) => isFolder(join(root, projectsFolder, slug.name, 'chats')))
 }
 
 function isFolder(path: string): boolean {

@@ -3,7 +3,7 @@ import { readLines } from '../../fs/blocks.js'
 import { isFields, textOf, type Fields } from '../../model/fields.js'
 import { membersOf, type SessionRef } from '../../model/session.js'
 import type { Prompt, PromptImage } from '../conversation.js'
-import { parseRecord } from './record-bytes.js'
+import { parseRecord } from '../parse-record.js'
 
 /**
  * One message of the user's, with its pictures and the permission mode that held: the one of the message itself, else the

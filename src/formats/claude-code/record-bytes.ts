@@ -1,4 +1,5 @@
-import { isFields, textOf, type Fields } from '../../model/fields.js'
+import { textOf, type Fields } from '../../model/fields.js'
+import { parseRecord } from '../parse-record.js'
 
 const quote = 0x22
 const backslash = 0x5c
@@ -22,16 +23,6 @@ export interface ByteRange {
 /** A whole record inside a line, with what it says. */
 export interface RecordRange extends ByteRange {
   readonly value: Fields
-}
-
-/** What a line parses to, when it is one JSON object. */
-export function parseRecord(line: Buffer): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(line.toString('utf8'))
-    return isFields(value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /**

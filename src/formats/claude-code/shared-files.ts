@@ -5,7 +5,7 @@ import { openPlain } from '../../fs/blocks.js'
 import { isFields, textOf } from '../../model/fields.js'
 import { systemErrorCode } from '../../model/errors.js'
 import type { SharedUse } from '../format.js'
-import { membersAt, withoutMembers } from './json-members.js'
+import { membersAt, withoutMembers } from '../../fs/json-members.js'
 
 const historyName = 'history.jsonl'
 const globalName = '.claude.json'

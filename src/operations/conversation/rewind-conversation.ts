@@ -89,6 +89,8 @@ export function conversationJson(rewind: ConversationRewind): Record<string, Jso
 function promptOf(store: Store, session: SessionRef, given: string): { id: string; prompt: Prompt; isFirst: boolean } {
   const { conversations } = store
   if (conversations?.resume === undefined) throw new UsageError(`conversations of the format ${store.format} cannot be rewound from outside`, { hint: 'rewind the files alone with --scope code' })
+  const refusal = conversations.refusal?.(session)
+  if (refusal !== undefined) throw new UsageError(`the conversation of session ${session.id} cannot be rewound: ${refusal}`, { hint: 'rewind the files alone with --scope code' })
   const { id, parent } = selectMessage(store, session, given)
   const prompt = conversations.prompt(session, id)
   if (prompt === undefined) throw new UsageError(`the line of message ${id} cannot be read; the conversation was left as it is`)

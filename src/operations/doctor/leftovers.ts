@@ -4,8 +4,8 @@ import { join } from 'node:path'
 const temporaryPrefix = '.rewind-admin-'
 const hourMs = 3_600_000
 
-// <root>/<area>/<session or project>/<name>: nothing of ours is made deeper.
-const depthLimit = 3
+// <root>/<area>/<session or project>/<folder>/<name>: nothing of ours is made deeper.
+const depthLimit = 4
 
 /**
  * Temporary names of ours that were not touched for an hour (R87): a run that made them is over. Looks at the store and

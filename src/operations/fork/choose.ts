@@ -3,7 +3,7 @@ import type { Store } from '../../formats/format.js'
 import type { AnchoredFolder } from '../../fs/anchored-folder.js'
 import { nodeWord } from '../../fs/blocks.js'
 import { sameBytes } from '../../fs/content.js'
-import { isWithinCap } from '../../model/cap.js'
+import { isPruned } from '../../model/cap.js'
 import type { History, Reference } from '../../model/history.js'
 
 /** A backup that the target does not get, and why. */
@@ -45,7 +45,7 @@ export function chooseBackups(names: Iterable<string>, sides: Sides): Choice {
       else if (here?.isFile() !== true || !isCopy || isEqual(sides, name)) choice.present.push(name)
       else choice.differing.push(name)
     } else if (here?.isFile() === true && isCopy) choice.take.push(name)
-    else if (own === undefined || !isPruned(sides, own)) choice.missing.push({ name, reason: whyMissing(here, isCopy) })
+    else if (own === undefined || !isGoneByRight(sides, own)) choice.missing.push({ name, reason: whyMissing(here, isCopy) })
   }
   return choice
 }
@@ -61,8 +61,8 @@ function isSameBackup(source: Reference | undefined, target: Reference | undefin
 }
 
 /** What the agent removed by its own cap is gone by right (formats/claude-code section 5). */
-function isPruned({ targetHistory, store }: Sides, reference: Reference): boolean {
-  return reference.path === undefined || (reference.version !== 1 && !isWithinCap(targetHistory, reference, store.cap))
+function isGoneByRight({ targetHistory, store }: Sides, reference: Reference): boolean {
+  return reference.path === undefined || isPruned(targetHistory, reference, store.cap)
 }
 
 function whyMissing(here: Dirent | undefined, isCopy: boolean): string {

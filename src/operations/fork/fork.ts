@@ -43,6 +43,8 @@ export async function fork(store: Store, oldId: string, newId: string, options: 
   const { sessions } = store.inventory()
   const [source] = selectSessions(sessions, [oldId])
   if (source === undefined) throw new NoMatchError(`no session begins with ${oldId}`, { hint: 'rewind-admin list' })
+  const refusal = conversations.refusal?.(source)
+  if (refusal !== undefined) throw new UsageError(`session ${source.id} cannot be forked: ${refusal}; nothing was made`)
   if (source.id === newId) throw new UsageError(`session ${newId} cannot be forked into itself`)
   const target = sessions.find(({ id }) => id === newId) ?? { id: newId, members: [] }
   assertNoSession(store, newId)

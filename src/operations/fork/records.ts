@@ -25,7 +25,8 @@ export function findDeparture(source: History, target: History, whole: boolean):
       const wanted = recordAt(source, known, path)
       if (wanted === undefined) continue
       const found = recordAt(target, checkpoint, path)
-      if (found === undefined ? whole : !isSame(wanted, found)) return { checkpoint: checkpoint.id, path }
+      // Of what nobody knows in the source nothing is lost.
+      if (found === undefined ? whole && wanted.unusable === undefined : !isSame(wanted, found)) return { checkpoint: checkpoint.id, path }
       if (found !== undefined) shared += 1
     }
     const own = whole ? ownPath(source, known, target, checkpoint, shared) : undefined

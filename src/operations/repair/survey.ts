@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Store } from '../../formats/format.js'
 import { digestFile, probeFolder, type ProbedFolder } from '../../fs/probe.js'
 import { systemErrorCode } from '../../model/errors.js'
-import { isWithinCap } from '../../model/cap.js'
+import { isPruned } from '../../model/cap.js'
 import type { Finding, FindingId } from '../../model/finding.js'
 import type { BrokenBackup, Damage } from '../../model/repair-plan.js'
 import type { SessionReading, SessionRef } from '../../model/session.js'
@@ -48,7 +48,7 @@ export function brokenIn(store: Store, reading: SessionReading, { id, session, p
 /** Backups that a session needs and that are gone with their whole folder; one finding stands for all of them. */
 export function lostWithFolder(store: Store, { ref, reading }: Survey): BrokenBackup[] {
   const lost = [...reading.history.references.values()].filter(
-    (reference) => reference.path !== undefined && (reference.version === 1 || isWithinCap(reading.history, reference, store.cap)),
+    (reference) => reference.path !== undefined && !isPruned(reading.history, reference, store.cap),
   )
   return lost.map(({ name }) => ({ session: ref.id, name, damage: 'missing' }))
 }

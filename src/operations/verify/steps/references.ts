@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { isWithinCap } from '../../../model/cap.js'
+import { isPruned } from '../../../model/cap.js'
 import { finding, type Finding } from '../../../model/finding.js'
 import type { Reference } from '../../../model/history.js'
 import { isBackupName, parseBackupName } from '../../../model/names.js'
@@ -12,7 +12,7 @@ export function checkReferences(facts: SessionFacts): Finding[] {
   const { reading, folder } = facts
   if (reading.busy || folder?.error !== undefined) return []
   const missing = [...reading.history.references.values()].filter((reference) => !facts.entries.has(reference.name))
-  const lost = missing.filter((reference) => !isPruned(facts, reference))
+  const lost = missing.filter((reference) => !isGoneByRight(facts, reference))
   const session = facts.ref.id
   if (folder === undefined && lost.length > 1) {
     const message = `the folder is gone; checkpoints name ${String(lost.length)} backups in it`
@@ -23,7 +23,8 @@ export function checkReferences(facts: SessionFacts): Finding[] {
     if (reference.path === undefined) {
       return finding('pruned-backup', 'a backup that only a damaged line names is not there; nothing says what file it was', { session, path })
     }
-    return isPruned(facts, reference)
+    if (reference.dropped === true) return finding('pruned-backup', `${described(reference)}; only checkpoints that the agent dropped name it`, { session, path })
+    return isGoneByRight(facts, reference)
       ? finding('pruned-backup', `${described(reference)}; only checkpoints beyond the newest ${String(facts.store.cap)} name it`, { session, path })
       : finding('missing-backup', `${described(reference)} is not there`, { session, path })
   })
@@ -80,9 +81,8 @@ function hashOf(path: string, project: string | undefined): string | undefined {
  * Gone by the agent's own cap. Version 1 is exempt from it, so a missing one was lost otherwise. A damaged line pins
  * what it names against removal, but says nothing of the agent's cap: it counts where it stands.
  */
-function isPruned(facts: SessionFacts, reference: Reference): boolean {
-  if (reference.path === undefined) return true
-  return reference.version !== 1 && !isWithinCap(facts.reading.history, { ...reference, pinned: false }, facts.store.cap)
+function isGoneByRight(facts: SessionFacts, reference: Reference): boolean {
+  return reference.path === undefined || isPruned(facts.reading.history, { ...reference, pinned: false }, facts.store.cap)
 }
 
 function described(reference: Reference): string {

@@ -21,7 +21,11 @@ const blanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
  * what is not cut out keeps every one of them.
  */
 export function membersAt(bytes: Buffer, at: number): JsonMember[] {
-  const members: JsonMember[] = []
+  return [...eachMember(bytes, at)]
+}
+
+/** The same one by one: nothing behind the last one taken is looked at. */
+export function* eachMember(bytes: Buffer, at: number): Generator<JsonMember, void> {
   let start = skipBlanks(bytes, at + 1)
   while (start < bytes.length && bytes[start] === quote) {
     const keyEnd = endOfString(bytes, start)
@@ -29,12 +33,11 @@ export function membersAt(bytes: Buffer, at: number): JsonMember[] {
     const separator = skipBlanks(bytes, keyEnd)
     const value = skipBlanks(bytes, bytes[separator] === colon ? separator + 1 : separator)
     const end = endOfValue(bytes, value)
-    members.push({ key, start, end, value })
+    yield { key, start, end, value }
     const next = skipBlanks(bytes, end)
     if (bytes[next] !== comma) break
     start = skipBlanks(bytes, next + 1)
   }
-  return members
 }
 
 /** The bytes without the members that `drops` names, each with the comma and the blanks that belong to it. */
