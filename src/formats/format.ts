@@ -257,7 +257,7 @@ export interface RestoredFile {
   readonly node: FileNode
   readonly backup: { readonly size: number; readonly mode: number; readonly mtimeMs: number }
   /** Whether both are equal once they are decoded as UTF-8. Reads them. */
-  isSameText(): boolean
+  readonly isSameText: () => boolean
 }
 
 /** The agent's own stack of rewinds that can be undone. */

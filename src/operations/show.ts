@@ -84,6 +84,7 @@ function checkpointJson(
   return {
     id: checkpoint.id,
     ...(checkpoint.kind === undefined ? {} : { kind: checkpoint.kind }),
+    ...(checkpoint.aliases === undefined ? {} : { aliases: [...checkpoint.aliases] }),
     time: checkpoint.time ?? null,
     text: message?.text ?? null,
     active: message?.active ?? null,

@@ -18,13 +18,15 @@ export const command = defineCommand({
   },
   options: {
     transcripts: { type: 'boolean', describe: 'Mend damaged transcripts instead of backups' },
+    unlink: { type: 'boolean', describe: 'Give backups that are hard links a file of their own, where the agent writes into backups' },
     'journals': { type: 'boolean', describe: 'End restores of the agent itself that were cut off' },
     'roll-back': { type: 'boolean', describe: 'With --journals: put the files back as they were before the restore' },
     force: { type: 'boolean', describe: 'Also replace a present backup from a strong proof; with --journals also what is in doubt' },
     apply: { type: 'boolean', describe: 'Act; without it the plan is only printed' },
   },
   async run(context, options) {
-    if (options.journals === true && options.transcripts === true) throw new UsageError('--journals and --transcripts exclude each other')
+    const chosen = (['journals', 'transcripts', 'unlink'] as const).filter((name) => options[name] === true)
+    if (chosen.length > 1) throw new UsageError(`${chosen.map((name) => `--${name}`).join(' and ')} exclude each other`)
     if (options.rollBack === true && options.journals !== true) throw new UsageError('--roll-back goes with --journals')
     const found = narrowTo(openWorkplace(context), options.session)
     const place = options.journals === true ? { ...found, stores: withJournals(found.stores) } : found
@@ -41,7 +43,7 @@ export const command = defineCommand({
       const act = (): Promise<Report> =>
         repair(
           store,
-          { ...given, transcripts: options.transcripts === true },
+          { ...given, transcripts: options.transcripts === true, unlink: options.unlink === true },
           {
             now: context.now(),
             machine: place.machine,

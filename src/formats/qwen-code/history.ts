@@ -120,7 +120,7 @@ function originalsOf(list: readonly ListedSnapshot[]): Map<string, BackupRecord>
   for (const { files } of list) {
     for (const [path, record] of files) {
       const known = originals.get(path)
-      if (known !== undefined && known.version === 1) continue
+      if (known?.version === 1) continue
       if (record.version === 1) originals.set(path, record)
       else if (known === undefined) originals.set(path, { name: null, version: 0, unusable: 'no snapshot that is left has its first version' })
     }

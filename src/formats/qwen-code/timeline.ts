@@ -1,6 +1,6 @@
 import { finding, type Finding } from '../../model/finding.js'
 import { promptAbove, type ChainNode, type LoadedTranscript } from './chain.js'
-import { HistoryBuilder } from './history.js'
+import type { HistoryBuilder } from './history.js'
 import { LoadedList, type ListedSnapshot } from './loaded-list.js'
 import { parseRecord } from '../parse-record.js'
 import type { RecordReader } from './record-reader.js'

@@ -8,6 +8,8 @@ export interface RepairOptions {
   readonly apply?: boolean
   /** Mends transcripts instead of rebuilding backups. */
   readonly transcripts?: boolean
+  /** Gives every backup that two sessions share a file of its own, where the agent writes into backups. */
+  readonly unlink?: boolean
   /** Also replaces a present backup from a strong proof, and takes line ends of a text for what they are where no other version tells. */
   readonly force?: boolean
   /** A transcript is left alone for so long after the last sign of life, in milliseconds; one hour unless told otherwise. */

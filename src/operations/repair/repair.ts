@@ -21,12 +21,13 @@ import { BackupPlanner } from './plan-backups.js'
 import { stageRebuild } from './rebuild.js'
 import { planRecords, recordAction, type RecordPlan } from './records.js'
 import { brokenIn, lostWithFolder, surveySession } from './survey.js'
+import { planUnlinking, stageUnlinking, type UnlinkPlan } from './unlink.js'
 import { mendingWords, planMending, stageMending, type MendPlan } from './transcripts.js'
 
 /**
  * Rebuilds the backups of a store that verify finds broken, from proof only: the same backup in a forked session that agrees
  * with its seal, a text of the transcript, the working file or a git object (formats/claude-code section 9; R34). With
- * `transcripts` it mends transcripts instead. Without `apply` nothing is written anywhere. What is replaced goes to the
+ * `transcripts` it mends transcripts instead, with `unlink` it takes hard links apart. Without `apply` nothing is written anywhere. What is replaced goes to the
  * trash. What cannot be proven stays a finding, and then the exit code is 1. With `apply`, hold the store's lock.
  *
  * A rebuilt backup has the mode of the forked copy it was taken from, else that of the nearest version of the same path, else
@@ -35,6 +36,7 @@ import { mendingWords, planMending, stageMending, type MendPlan } from './transc
  */
 export async function repair(store: Store, options: RepairOptions, context: RepairContext): Promise<Report> {
   const run = new Repair(store, options, context)
+  if (options.unlink === true) return run.unlink()
   return options.transcripts === true ? run.transcripts() : run.backups()
 }
 
@@ -100,6 +102,18 @@ class Repair {
     return this.#finish(plans, items, stage, { mendable: plans.length })
   }
 
+  /** Gives backups that are one file a file each. What was replaced does not go to the trash: there it would be one more name. */
+  async unlink(): Promise<Report> {
+    if (this.#store.linksAreSafe) throw new UsageError(`the agent of ${this.#store.format} never writes into a backup, so its links may stay`)
+    const selected = new Set(this.#selected.map(({ id }) => id))
+    const shared = planUnlinking(this.#store, this.#all).filter(({ sharers }) => sharers.some((id) => selected.has(id)))
+    const live = new Set([...new Set(shared.flatMap(({ sharers }) => sharers))].filter((id) => this.#isLive(id)))
+    const plans = shared.filter(({ sharers }) => !sharers.some((id) => live.has(id)))
+    const items = plans.map(({ session, path, old, reason }): PlanItem => ({ action: 'unlink', path, session, bytes: old.identity.size, reason }))
+    const stage = (plan: UnlinkPlan, name: string): Promise<Action> => Promise.resolve(stageUnlinking(this.#store, plan, name))
+    return this.#finish(plans, items, stage, { linked: plans.length }, true)
+  }
+
   async #planBackups(): Promise<Rebuild[]> {
     const seals = new SealStore(this.#store.sidecar)
     const broken = this.#findBroken(seals)
@@ -160,9 +174,10 @@ class Repair {
     items: readonly PlanItem[],
     stage: (each: T, name: string) => Promise<Action>,
     counts: Readonly<Record<string, number>>,
+    noTrash = false,
   ): Promise<Report> {
     const applied = this.#options.apply === true
-    const result = applied && planned.length > 0 ? await this.#apply(planned, items, stage) : undefined
+    const result = applied && planned.length > 0 ? await this.#apply(planned, items, stage, noTrash) : undefined
     const failing = this.#findings.some(({ severity }) => isAtLeast(severity, 'error'))
     const exitCode = this.#errors.length > 0 ? ExitCode.partial : failing ? ExitCode.findings : ExitCode.done
     return {
@@ -176,7 +191,7 @@ class Repair {
       kept: this.#kept,
       errors: this.#errors,
       exitCode: result === undefined || result.exitCode === ExitCode.done ? exitCode : result.exitCode,
-      ...(applied || items.length === 0 ? {} : { next: `rewind-admin repair${this.#options.transcripts === true ? ' --transcripts' : ''} --apply` }),
+      ...(applied || items.length === 0 ? {} : { next: `rewind-admin repair${this.#options.transcripts === true ? ' --transcripts' : noTrash ? ' --unlink' : ''} --apply` }),
     }
   }
 
@@ -184,6 +199,7 @@ class Repair {
     planned: readonly T[],
     items: readonly PlanItem[],
     stage: (each: T, name: string) => Promise<Action>,
+    noTrash: boolean,
   ): Promise<{ runId: string; done: PlanItem[]; exitCode: ExitCode }> {
     const { now, token, signal } = this.#context
     const actions: Action[] = []
@@ -203,7 +219,7 @@ class Repair {
       const runId = newRunId(now, token)
       const { format, root, sidecar } = this.#store
       const plan = { schemaVersion: planSchemaVersion, format, root, sidecar, createdAt: now, command: 'repair', storeSessions: this.#all.length, actions, kept: [] } as const
-      const result = await applyPlan(plan, { now, runId, ...(signal === undefined ? {} : { signal }) })
+      const result = await applyPlan(plan, { now, runId, noTrash, ...(signal === undefined ? {} : { signal }) })
       this.#kept.push(...result.kept)
       this.#errors.push(...result.errors)
       const byPath = new Map(items.map((item) => [item.path, item]))
