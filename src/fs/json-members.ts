@@ -29,7 +29,7 @@ export function* eachMember(bytes: Buffer, at: number): Generator<JsonMember, vo
   let start = skipBlanks(bytes, at + 1)
   while (start < bytes.length && bytes[start] === quote) {
     const keyEnd = endOfString(bytes, start)
-    const key = JSON.parse(bytes.toString('utf8', start, keyEnd)) as string
+    const key = stringIn(bytes, start, keyEnd)
     const separator = skipBlanks(bytes, keyEnd)
     const value = skipBlanks(bytes, bytes[separator] === colon ? separator + 1 : separator)
     const end = endOfValue(bytes, value)
@@ -38,6 +38,15 @@ export function* eachMember(bytes: Buffer, at: number): Generator<JsonMember, vo
     if (bytes[next] !== comma) break
     start = skipBlanks(bytes, next + 1)
   }
+}
+
+/**
+ * The text between the quotes at `start` and just before `end`.
+ * @throws SyntaxError when it is no valid JSON string
+ */
+export function stringIn(bytes: Buffer, start: number, end: number): string {
+  for (let at = start + 1; at < end - 1; at += 1) if (bytes[at] === backslash) return JSON.parse(bytes.toString('utf8', start, end)) as string
+  return bytes.toString('utf8', start + 1, end - 1)
 }
 
 /** The bytes without the members that `drops` names, each with the comma and the blanks that belong to it. */

@@ -43,6 +43,11 @@ export function findCheckpoint(history: History, word: string): Checkpoint | und
   return matches.length === 1 ? matches[0] : undefined
 }
 
+/** The id that a word stands for: that of the checkpoint which has it as another name, else the word itself. */
+export function idNamed({ checkpoints }: History, word: string): string {
+  return checkpoints.findLast(({ aliases }) => aliases?.includes(word) === true)?.id ?? word
+}
+
 /** Every checkpoint that has an id or another name beginning with `prefix`. */
 export function checkpointsBeginning({ checkpoints }: History, prefix: string): Checkpoint[] {
   return checkpoints.filter(({ id, aliases }) => id.startsWith(prefix) || aliases?.some((alias) => alias.startsWith(prefix)) === true)

@@ -3,7 +3,7 @@ import { FenceError, NewerFormatError, NoMatchError } from '../model/errors.js'
 import { ExitCode } from '../model/exit-code.js'
 import type { Checkpoint } from '../model/history.js'
 import { noItems, type Json, type Report } from '../model/report.js'
-import { checkpointsBeginning, findCheckpoint } from '../model/resolve.js'
+import { checkpointsBeginning, findCheckpoint, idNamed } from '../model/resolve.js'
 import { isChange } from '../model/restore-plan.js'
 import type { SessionReading, SessionRef } from '../model/session.js'
 import { conversationJson, promptAgain, rewindConversation, type ConversationRewind, type PromptAgain } from './conversation/rewind-conversation.js'
@@ -50,7 +50,7 @@ export async function rewind(store: Store, ref: SessionRef, message: string, opt
   const withCode = options.scope !== 'conversation'
   const withConversation = options.scope !== 'code'
   const checkpoint = withCode ? checkpointFor(store, ref, reading, message) : undefined
-  const again = withConversation ? promptAgain(store, ref, checkpoint?.id ?? message) : undefined
+  const again = withConversation ? promptAgain(store, ref, checkpoint?.id ?? idNamed(reading.history, message)) : undefined
   const plan = checkpoint === undefined ? undefined : planCode(store, reading, checkpoint, options, context)
   const shown = plan === undefined ? noChanges : changesJson(plan, options.diff === true, agentNotes(store, plan))
   if (options.apply !== true) return report(store, reading, checkpoint, { plan, shown, again })
@@ -60,7 +60,7 @@ export async function rewind(store: Store, ref: SessionRef, message: string, opt
   if (!withConversation || failed) return report(store, reading, checkpoint, { plan, shown, again, result })
   try {
     const images = options.imagesFolder === undefined ? {} : { imagesFolder: options.imagesFolder }
-    const conversation = await rewindConversation(store, ref, checkpoint?.id ?? message, { newId: options.newId, ...images }, context)
+    const conversation = await rewindConversation(store, ref, again?.message ?? message, { newId: options.newId, ...images }, context)
     return report(store, reading, checkpoint, { plan, shown, again, result, conversation })
   } catch (error) {
     const left = plan === undefined || result === undefined ? [] : takeBack(plan, result, applyOptions(store, options, context))

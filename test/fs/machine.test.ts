@@ -81,4 +81,15 @@ describe('thisMachine', () => {
     expect(thisMachine(sources).processStart(42)).toBeUndefined()
     expect(thisMachine({ ...sources, platform: 'linux' }).processStart(42)).toBe('987654')
   })
+
+  it('tells when a process began from the ticks since boot, and nothing where one of the two is unknown', async () => {
+    const sources = await fakeSources()
+    mkdirSync(join(sources.processFolder, '42'))
+    writeFileSync(join(sources.processFolder, '42/stat'), `42 (node) ${tail}`)
+    expect(thisMachine(sources).processStartedAt(42)).toBeUndefined()
+    writeFileSync(join(sources.processFolder, 'stat'), 'cpu 1 2 3\nbtime 1000000000\nprocesses 9\n')
+    expect(thisMachine(sources).processStartedAt(42)).toBe(1_000_009_876_540)
+    expect(thisMachine(sources).processStartedAt(43)).toBeUndefined()
+    expect(thisMachine({ ...sources, platform: 'darwin' }).processStartedAt(42)).toBeUndefined()
+  })
 })

@@ -7,21 +7,21 @@ import { temporaryFolder } from './temp.js'
 /** The home of the user that the stores were recorded with. */
 const recordedHome = '/home/dev4'
 
-export interface QwenNode {
+interface QwenNode {
   readonly type: string
   readonly mode: string
   readonly sha256: string
   readonly size: number
 }
 
-export interface QwenTarget {
+interface QwenTarget {
   /** Absolute path to what the product makes of it, `null` when it removes it. */
   readonly changed: Readonly<Record<string, QwenNode | null>>
   readonly filesChanged: readonly string[]
   readonly filesFailed: readonly string[]
 }
 
-export interface QwenSnapshot {
+interface QwenSnapshot {
   readonly promptId: string
   readonly timestamp: string
   readonly tracked: Readonly<Record<string, { readonly file: string | null; readonly version: number }>>

@@ -3,7 +3,7 @@ import type { RecordHead } from './record-bytes.js'
 import { TranscriptScan, type Place, type ScanProblem } from './scan.js'
 
 /** What a record is to the chain and to the history. */
-export type RecordKind = 'prompt' | 'snapshot' | 'rewind' | 'other'
+type RecordKind = 'prompt' | 'snapshot' | 'rewind' | 'other'
 
 /** One record by its place in the chain of parents; fragments of one record share it. */
 export interface ChainNode {

@@ -5,11 +5,11 @@ import type { ListedSnapshot, RepeatedPrompt } from './loaded-list.js'
 import type { Place } from './scan.js'
 import { failedReason, type Snapshot } from './snapshots.js'
 
-/** A backup as a snapshot of one prompt names it. */
-interface Mention {
-  readonly promptId: string
-  readonly path: string
-  readonly record: BackupRecord
+/** A backup as snapshots name it: the newest record of it, and the prompts, by number, in the order they were seen. */
+interface Mentions {
+  path: string
+  record: BackupRecord
+  readonly prompts: number[]
 }
 
 /**
@@ -17,7 +17,9 @@ interface Mention {
  * the active chain or not, counts as a mention of the backups it names.
  */
 export class HistoryBuilder {
-  readonly #mentions = new Map<string, Map<string, Mention>>()
+  readonly #mentions = new Map<string, Mentions>()
+  /** Prompt id to its number. */
+  readonly #prompts = new Map<string, number>()
   readonly #pinned = new Set<string>()
   readonly #anomalies: HistoryAnomaly[] = []
   readonly #told = new Set<string>()
@@ -26,14 +28,21 @@ export class HistoryBuilder {
   /** Takes a snapshot of any record in the file. */
   mention(snapshot: Snapshot, place: Place): void {
     this.#records += 1
+    const prompt = this.#prompts.get(snapshot.promptId) ?? this.#prompts.size
+    this.#prompts.set(snapshot.promptId, prompt)
     for (const [path, record] of snapshot.files) {
       this.#check(snapshot, path, record, place)
       if (!isFollowed(record)) continue
-      const known = this.#mentions.get(record.name) ?? new Map<string, Mention>()
-      const before = known.get(snapshot.promptId)
-      // Names are used again (section 6): of one prompt the newest copy counts.
-      if (before === undefined || (record.time ?? '') > (before.record.time ?? '')) known.set(snapshot.promptId, { promptId: snapshot.promptId, path, record })
-      this.#mentions.set(record.name, known)
+      const known = this.#mentions.get(record.name)
+      if (known === undefined) this.#mentions.set(record.name, { path, record, prompts: [prompt] })
+      else {
+        if (known.prompts.at(-1) !== prompt) known.prompts.push(prompt)
+        // Names are used again (section 6): the newest copy is the one that is there.
+        if ((record.time ?? '') > (known.record.time ?? '')) {
+          known.path = path
+          known.record = record
+        }
+      }
     }
   }
 
@@ -67,11 +76,11 @@ export class HistoryBuilder {
   }
 
   #references(list: readonly ListedSnapshot[], certain: boolean): Map<string, Reference> {
-    const orders = new Map(list.map(({ promptId }, order) => [promptId, order]))
+    const orders = new Map(list.map(({ promptId }, order) => [this.#prompts.get(promptId) ?? -1, order]))
     const references = new Map<string, Reference>()
     for (const [name, mentions] of this.#mentions) {
-      const isListed = [...mentions.keys()].some((promptId) => orders.has(promptId))
-      references.set(name, referenceOf(name, [...mentions.values()], orders, this.#pinned.has(name) || (!isListed && !certain)))
+      const isListed = mentions.prompts.some((prompt) => orders.has(prompt))
+      references.set(name, referenceOf(name, mentions, orders, this.#pinned.has(name) || (!isListed && !certain)))
     }
     for (const name of this.#pinned) {
       const version = parseBackupName(name)?.version
@@ -81,8 +90,9 @@ export class HistoryBuilder {
   }
 
   #check({ promptId }: Snapshot, path: string, record: BackupRecord, place: Place): void {
-    // A failed one is a state that the agent records, not an odd record.
-    if (record.unusable !== undefined && record.unusable !== failedReason) {
+    // The agent records failure so, with the older name and the next version.
+    if (record.unusable === failedReason) return
+    if (record.unusable !== undefined) {
       this.#anomaly(record.name === null ? 'odd-record' : 'unsafe-name', `prompt ${promptId}, path ${path}: ${record.unusable}`, place)
     }
     const named = record.name === null ? undefined : parseBackupName(record.name)?.version
@@ -128,10 +138,8 @@ function originalsOf(list: readonly ListedSnapshot[]): Map<string, BackupRecord>
   return originals
 }
 
-function referenceOf(name: string, mentions: readonly Mention[], orders: ReadonlyMap<string, number>, pinned: boolean): Reference {
-  const found = mentions.flatMap(({ promptId }) => orders.get(promptId) ?? [])
-  const newest = mentions.reduce((best, each) => ((each.record.time ?? '') > (best.record.time ?? '') ? each : best))
-  const { path, record } = newest
+function referenceOf(name: string, { path, record, prompts }: Mentions, orders: ReadonlyMap<number, number>, pinned: boolean): Reference {
+  const found = prompts.flatMap((prompt) => orders.get(prompt) ?? [])
   const reference: Reference = { name, path, version: record.version, ...(record.time === undefined ? {} : { time: record.time }), oldest: 0, newest: 0, pinned }
   if (found.length > 0) return { ...reference, oldest: Math.min(...found), newest: Math.max(...found) }
   return pinned ? reference : { ...reference, dropped: true }

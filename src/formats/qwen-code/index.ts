@@ -51,6 +51,8 @@ export function openQwenCode(root: string, around: Surroundings): Store {
   const real = realpathSync(root)
   const roots = rootsOf(real, around)
   const bases = [...roots.inside.map((prefix) => join(real, prefix)), ...(roots.outside === undefined ? [] : [roots.outside])]
+  // Once the sessions of a project are gone only this says which folder its prompts are in.
+  const projects = new Set<string>()
   // Listed anew with every inventory.
   let beyond = outsideTranscripts(roots)
   const filesOf = (session: SessionRef): TranscriptFile[] => transcriptsOf(real, session, beyond)
@@ -79,7 +81,7 @@ export function openQwenCode(root: string, around: Surroundings): Store {
     contents: (session) => readContents(real, session, beyond.get(session.id) ?? []),
     head: (session) => readHead(filesOf(session)),
     shared: (matches) => {
-      const projects = inventory().sessions.flatMap((session) => readHead(filesOf(session)).folders)
+      for (const session of inventory().sessions) for (const folder of readHead(filesOf(session)).folders) projects.add(folder)
       return roots.inside.flatMap((prefix) => findPrompts(real, prefix, projects, matches))
     },
     check: (session, reading) => checkSession(real, session, reading, filesOf(session).length > 0),

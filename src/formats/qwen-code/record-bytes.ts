@@ -1,5 +1,5 @@
-import { eachMember } from '../../fs/json-members.js'
-import { textOf, type Fields } from '../../model/fields.js'
+import { eachMember, stringIn } from '../../fs/json-members.js'
+import type { Fields } from '../../model/fields.js'
 import { parseRecord } from '../parse-record.js'
 
 const quote = 0x22
@@ -43,7 +43,7 @@ export function readHeadOf(line: Buffer): RecordHead | undefined {
     for (const { key, value, end } of eachMember(line, 0)) {
       if (contentKeys.has(key) && head.uuid !== undefined && head.type !== undefined) break
       if (!headKeys.has(key)) continue
-      const text = line[value] === quote ? textOf(JSON.parse(line.toString('utf8', value, end))) : undefined
+      const text = line[value] === quote ? stringIn(line, value, end) : undefined
       if (text !== undefined) head[key] = text
       else if (line.toString('latin1', value, end) === 'null') head[key] = null
     }

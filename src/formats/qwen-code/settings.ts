@@ -12,7 +12,7 @@ interface SettingsFile {
 }
 
 /** What stands in a settings file; comments are allowed in it. */
-export type Settings =
+type Settings =
   | { readonly kind: 'missing' }
   | { readonly kind: 'unusable'; readonly reason: string }
   | { readonly kind: 'object'; readonly value: Fields }
@@ -74,7 +74,7 @@ export function runtimeSetting(root: string, around: Surroundings): string | und
 }
 
 /** Reads one settings file; links are followed, as people keep settings in other folders. */
-export function readSettings(file: string): Settings {
+function readSettings(file: string): Settings {
   const found = readSmallFile(file, { follow: true, limit: settingsLimit })
   if (found.kind !== 'bytes') return found
   if (found.bytes.length === 0) return { kind: 'unusable', reason: 'it is empty (0 bytes)' }

@@ -8,6 +8,7 @@ import { ExitCode } from '../../model/exit-code.js'
 import { finding, type Finding } from '../../model/finding.js'
 import { fold } from '../../model/fold.js'
 import { isBackupName } from '../../model/names.js'
+import { idNamed } from '../../model/resolve.js'
 import type { ErrorItem, Report } from '../../model/report.js'
 import { membersOf, type SessionReading, type SessionRef } from '../../model/session.js'
 import { selectMessage } from '../conversation/select-message.js'
@@ -55,7 +56,7 @@ export async function fork(store: Store, oldId: string, newId: string, options: 
   const files = new ForkFiles(store, source, newId, options, context)
   try {
     files.sweep()
-    const before = options.at === undefined ? undefined : selectMessage(store, source, options.at).id
+    const before = options.at === undefined ? undefined : selectMessage(store, source, idNamed(sourceReading.history, options.at)).id
     const staged = isNew ? files.writeTranscript({ newId, ...(before === undefined ? {} : { before }), ...(sourceReading.deltas === undefined ? {} : { deltas: sourceReading.deltas }) }) : target
     return await new Fork(store, source, sourceReading, staged, isNew, files, options, context).run()
   } finally {
