@@ -17,7 +17,7 @@ import { readMessages, readPrompt } from './messages.js'
 import { productDifference } from './product-restore.js'
 import { readSession } from './reading.js'
 import { recordsIn } from './record-bytes.js'
-import { readRegistry } from './registry.js'
+import { readRegistry, type KnownEntries } from './registry.js'
 import { homeRoot, outsideTranscripts, rootsOf } from './roots.js'
 import { retentionLayers } from './settings.js'
 import { findPrompts } from './shared-files.js'
@@ -51,6 +51,7 @@ export function openQwenCode(root: string, around: Surroundings): Store {
   const real = realpathSync(root)
   const roots = rootsOf(real, around)
   const bases = [...roots.inside.map((prefix) => join(real, prefix)), ...(roots.outside === undefined ? [] : [roots.outside])]
+  const entries: KnownEntries = new Map()
   // Once the sessions of a project are gone only this says which folder its prompts are in.
   const projects = new Set<string>()
   // Listed anew with every inventory.
@@ -72,7 +73,7 @@ export function openQwenCode(root: string, around: Surroundings): Store {
     // The results of tools are shortened in the transcript: they prove nothing.
     editTexts: () => undefined,
     messages: (session) => readMessages(filesOf(session)),
-    live: (machine) => readRegistry(real, bases, machine),
+    live: (machine) => readRegistry(real, bases, machine, entries),
     globals: () => [],
     retention: (project) => retentionLayers(real, project, around),
     gates: () => [gate],

@@ -1,5 +1,7 @@
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { listFolder } from '../../fs/folder.js'
+import { stampOf } from '../../fs/probe.js'
 import { readJsonObject, type JsonFile } from '../../fs/read-small.js'
 import { finding, type Finding } from '../../model/finding.js'
 import type { LiveRegistry, LiveSession, Machine } from '../format.js'
@@ -25,15 +27,15 @@ interface Entry {
  * its own host, and only for a process that is not younger than the entry; in doubt a session is live. Tokens are not read.
  * Sessions of other front ends register nowhere, so the answer is never complete.
  * @param bases absolute paths of the folders in which transcripts are kept
+ * @param known what was read before: a session leaves its file behind, and this is asked before each act
  */
-export function readRegistry(root: string, bases: readonly string[], machine: Machine): LiveRegistry {
+export function readRegistry(root: string, bases: readonly string[], machine: Machine, known: KnownEntries): LiveRegistry {
   const live: LiveSession[] = []
   const findings: Finding[] = []
   for (const entry of entriesOf(root, bases, findings)) {
-    const found = readJsonObject(entry.path, { follow: false, limit: entryLimit })
+    const said = lookUp(entry, known)
     // It went away since the folder was listed: the process has ended.
-    if (found.kind === 'missing') continue
-    const said = readEntry(entry, found)
+    if (said === undefined) continue
     if (said.damage !== undefined) findings.push(finding('registry-damaged', `${entry.shown}: ${said.damage}`, { path: entry.shown }))
     if (said.session !== undefined && said.pid !== undefined && isLive(said, said.pid, machine)) live.push({ session: said.session, pid: said.pid, registry: entry.shown })
   }
@@ -68,6 +70,28 @@ function entriesOf(root: string, bases: readonly string[], findings: Finding[]):
     }
   }
   return entries
+}
+
+/** Path of an entry to what it said, and the stamp that it had then. */
+export type KnownEntries = Map<string, { readonly stamp: string; readonly said: Said }>
+
+function lookUp(entry: Entry, known: KnownEntries): Said | undefined {
+  const stamp = stampAt(entry.path)
+  const before = known.get(entry.path)
+  if (before !== undefined && before.stamp === stamp) return before.said
+  const found = readJsonObject(entry.path, { follow: false, limit: entryLimit })
+  if (found.kind === 'missing') return undefined
+  const said = readEntry(entry, found)
+  if (stamp !== undefined) known.set(entry.path, { stamp, said })
+  return said
+}
+
+function stampAt(path: string): string | undefined {
+  try {
+    return stampOf(lstatSync(path))
+  } catch {
+    return undefined
+  }
 }
 
 interface Said {

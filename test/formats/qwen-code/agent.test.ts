@@ -94,6 +94,16 @@ describe('running sessions', () => {
     expect(damaged.live(machine(running), now).findings.map(({ id }) => id)).toEqual(['registry-damaged'])
   })
 
+  it('an entry that is written anew is read anew by the same store', async () => {
+    const path = `projects/-home-u-notes/chats/${S1}.runtime.json`
+    const store = await withEntry(path, { pid: 8, session_id: S1 })
+    expect(live(store, running)).toEqual([])
+    writeStoreFile(store.root, path, JSON.stringify({ pid: 7, session_id: S1 }), { mtime: now })
+    expect(live(store, running)).toEqual([S1])
+    rmSync(join(store.root, path))
+    expect(live(store, running)).toEqual([])
+  })
+
   it('entries of another runtime root count as well', async () => {
     const runtime = await qwenRoot()
     writeStoreFile(runtime, `projects/-n/chats/${S1}.runtime.json`, JSON.stringify({ pid: 7, session_id: S1 }))
