@@ -4,5 +4,5 @@ import type { Job } from '../src/operations/run/job.js'
 export const nightly: Job = {
   name: 'nightly',
   describe: 'Finish interrupted runs, verify and seal, enforce the cap, expire old sessions, empty the old trash',
-  steps: ['recover', 'verify-quick', 'cap', 'expire', 'empty-trash'],
+  steps: [{ step: 'recover' }, { step: 'verify-quick' }, { step: 'cap' }, { step: 'expire' }, { step: 'empty-trash' }],
 }

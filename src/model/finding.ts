@@ -91,6 +91,8 @@ export const findingKinds = {
   'clock-looks-wrong': { severity: 'warn', title: 'The clock of this machine does not fit the times in the store; nothing will expire.', remedy: 'check the clock of this machine' },
   'unfinished-journal': { severity: 'warn', title: 'A run was interrupted before it was done.', remedy: 'rewind-admin run nightly --apply' },
   'last-run-failed': { severity: 'warn', title: 'The last scheduled run did not end well.' },
+  'removal-held': { severity: 'warn', title: 'A job failed, so jobs remove nothing until somebody has looked or a day has passed.', remedy: 'look at what failed, then: rewind-admin doctor --ack' },
+  'notification-failed': { severity: 'warn', title: 'A ping, a hook or the metrics file of a job failed; the job itself was not touched by it.' },
   'sidecar-damaged': { severity: 'warn', title: 'A file or folder of our own beside the store is not as we made it.' },
   'memory-left': { severity: 'info', title: 'A project moved, and its memory stayed in the old folder.' },
   'checkpoints-from-state': { severity: 'info', title: 'Checkpoints that the transcript no longer names were read from our own state file.' },

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { CapChoice, Store } from '../formats/format.js'
 import { probeFolder, type ProbedFolder } from '../fs/probe.js'
 import { keptCheckpoints, removableBackups } from '../model/cap-plan.js'
-import { NoMatchError, NoStoreError, UsageError } from '../model/errors.js'
+import { NoMatchError, UsageError } from '../model/errors.js'
 import { durationText } from '../model/expiry.js'
 import type { Finding } from '../model/finding.js'
 import type { History, Reference } from '../model/history.js'
@@ -14,6 +14,7 @@ import { isConversation, membersOf, type Member, type SessionReading, type Sessi
 import type { Action, PlannedItem } from '../plan/action.js'
 import { FreedBytes, planItem } from '../plan/planned-item.js'
 import type { PlanContext } from './expire/options.js'
+import { recognisedInventory } from './recognised.js'
 import { liveSessions } from './removal/live.js'
 import { planFor, type Removal } from './removal/removal.js'
 import { selectSessions } from './select.js'
@@ -46,10 +47,7 @@ const leastCheckpointBytes = 64
 export function planCap(store: Store, options: CapOptions, context: PlanContext): Removal {
   const max = options.max ?? store.cap
   if (!Number.isSafeInteger(max) || max < 1) throw new UsageError(`a cap of ${String(max)} keeps nothing; the smallest is 1`)
-  const inventory = store.inventory()
-  if (inventory.sessions.length === 0 && inventory.unrecognised > 0) {
-    throw new NoStoreError(`nothing in ${store.root} is recognised, and it is not empty`, { hint: 'check --root; nothing was removed' })
-  }
+  const inventory = recognisedInventory(store)
   const planner = new CapPlanner(store, options, context, max)
   const selected = selectSessions(inventory.sessions, options.sessions).filter(isConversation)
   for (const session of selected) planner.session(session)

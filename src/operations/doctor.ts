@@ -55,7 +55,7 @@ function examine(store: Store, input: DoctorInput, findings: Finding[]): Json {
   const retention = checkRetention(store, sessions.projects, input.config)
   const gates = checkGates(store, sessions.projects)
   const registry = store.live(input.machine, input.now)
-  const sidecar = checkSidecar(store, input.around.platform)
+  const sidecar = checkSidecar(store, input.around.platform, input.now)
   const leftovers = findLeftovers([store.root, store.sidecar], input.now)
   const clock = clockLooksWrong(sessions.newest, input.now)
   const backups = backupMode(store)

@@ -4,12 +4,13 @@ import * as v from 'valibot'
 
 import { readJsonObject } from '../fs/read-small.js'
 import { ConfigError } from '../model/errors.js'
-import { isFields } from '../model/fields.js'
-import { durationShape, parseDuration } from '../model/period.js'
 import { isAbsolutePath, matchesProject } from '../model/project-path.js'
 import { parsePeriod, type RetentionLayer } from '../model/retention.js'
+import { jobs, stepKeys, type ConfiguredStep } from './job-settings.js'
 import { nearestName } from './nearest.js'
+import { notify, notifyKeys, type NotifySettings } from './notify-settings.js'
 import { expandHome } from './roots.js'
+import { count, duration, object, text } from './shapes.js'
 
 const configName = 'rewind-admin.config.json'
 
@@ -39,8 +40,9 @@ export interface Config {
   readonly floorMs: number
   /** A session that changed within so many milliseconds is left alone. */
   readonly quietPeriodMs: number
-  /** Jobs of the user: a name and its steps by name. */
-  readonly jobs: Readonly<Record<string, readonly string[]>>
+  /** Jobs of the user: a name and its steps. */
+  readonly jobs: Readonly<Record<string, readonly ConfiguredStep[]>>
+  readonly notify: NotifySettings
 }
 
 /** What the config needs to know of where it runs. */
@@ -50,14 +52,6 @@ export interface ConfigPlace {
   readonly platform: NodeJS.Platform
 }
 
-const text = v.pipe(v.string(), v.nonEmpty('must not be empty'))
-const duration = v.pipe(
-  v.string(`must be ${durationShape}`),
-  v.check((value) => parseDuration(value) !== undefined, `must be ${durationShape}`),
-  v.transform((value) => parseDuration(value) ?? 0),
-)
-const count = (least: number): v.GenericSchema<number> =>
-  v.pipe(v.number(), v.safeInteger('must be a whole number'), v.minValue(least, `must be ${String(least)} or more`))
 const pattern = v.pipe(
   text,
   v.check((value) => !value.replace(/[\\/]\*\*$/, '').includes('*'), 'may hold a star only as a trailing /**'),
@@ -69,15 +63,12 @@ const days = v.pipe(
   v.check((value) => parsePeriod(value).kind === 'days', 'must be a whole number of days, 1 or more'),
 )
 
-// The library's own object schemas take a list for an object.
-const object = <T>(): v.GenericSchema<T> => v.custom<T>(isFields, 'must be an object')
 const pins = v.strictObject({ sessions: v.optional(v.array(text), []), projects: v.optional(v.array(pattern), []) })
 const period = v.strictObject({ project: pattern, days })
 const brake = v.strictObject({
   sessions: v.optional(count(0), 50),
   percent: v.optional(v.pipe(v.number(), v.minValue(0, 'must be 0 or more'), v.maxValue(100, 'must be 100 or less')), 20),
 })
-const jobs = v.record(text, v.pipe(v.array(text), v.nonEmpty('must name at least one step')))
 
 const top = v.strictObject({
   $schema: v.optional(v.string()),
@@ -90,6 +81,7 @@ const top = v.strictObject({
   floor: v.optional(duration, '24h'),
   quietPeriod: v.optional(duration, '60m'),
   jobs: v.optional(v.pipe(object<v.InferInput<typeof jobs>>(), jobs), {}),
+  notify: v.optional(notify, {}),
 })
 
 const schema = v.pipe(object<v.InferInput<typeof top>>(), top)
@@ -139,6 +131,7 @@ export function parseConfig(value: unknown, home: string, file?: string): Config
     floorMs: floor,
     quietPeriodMs: quietPeriod,
     jobs: rest.jobs,
+    notify: rest.notify,
   }
 }
 
@@ -183,10 +176,12 @@ function unknownKey(path: string, issue: Issue): string {
 }
 
 function knownKeys(steps: readonly unknown[]): string[] {
-  const [section] = steps
+  const [section, part] = steps
   if (section === 'pins') return Object.keys(pins.entries)
   if (section === 'brake') return Object.keys(brake.entries)
   if (section === 'periods') return Object.keys(period.entries)
+  if (section === 'notify') return notifyKeys(part)
+  if (section === 'jobs') return stepKeys
   return Object.keys(top.entries)
 }
 

@@ -18,6 +18,7 @@ const defaults = {
   floorMs: day,
   quietPeriodMs: 3_600_000,
   jobs: {},
+  notify: {},
 }
 
 async function place(): Promise<ConfigPlace> {
@@ -67,7 +68,13 @@ describe('parseConfig', () => {
         brake: { sessions: 0, percent: 12.5 },
         floor: '2w',
         quietPeriod: '0s',
-        jobs: { weekly: ['verify', 'cap'] },
+        jobs: { weekly: ['verify', { step: 'cap', when: 'no-errors-found', every: '7d' }, { step: 'verify', buckets: 7 }] },
+        notify: {
+          ping: { url: 'https://ping.example/abc/?rid=1', fail: 'https://other.example/down', timeout: '5s' },
+          before: { command: ['/bin/on-ac', '-q'] },
+          after: { command: ['mail-me'], timeout: '2m' },
+          metrics: '/var/lib/metrics',
+        },
       },
       '/home/u',
       '/c.json',
@@ -82,7 +89,13 @@ describe('parseConfig', () => {
       brake: { sessions: 0, percent: 12.5 },
       floorMs: 14 * day,
       quietPeriodMs: 0,
-      jobs: { weekly: ['verify', 'cap'] },
+      jobs: { weekly: [{ step: 'verify' }, { step: 'cap', when: 'no-errors-found', everyMs: 7 * day }, { step: 'verify', buckets: 7 }] },
+      notify: {
+        ping: { start: 'https://ping.example/abc/start?rid=1', success: 'https://ping.example/abc/?rid=1', fail: 'https://other.example/down', timeoutMs: 5000 },
+        before: { command: ['/bin/on-ac', '-q'], timeoutMs: 60_000 },
+        after: { command: ['mail-me'], timeoutMs: 120_000 },
+        metrics: '/var/lib/metrics',
+      },
     })
   })
 
@@ -92,6 +105,10 @@ describe('parseConfig', () => {
     [{ pins: { project: [] } }, 'pins.project is not a known key; did you mean projects?'],
     [{ periods: [{ project: '/p', day: 1, days: 2 }] }, 'periods.0.day is not a known key; did you mean days?'],
     [{ zzzzzzzz: 1 }, 'zzzzzzzz is not a known key'],
+    [{ jobs: { n: ['verify', { step: 'verify', bucket: 7 }] } }, 'jobs.n.1.bucket is not a known key; did you mean buckets?'],
+    [{ notify: { pings: {} } }, 'notify.pings is not a known key; did you mean ping?'],
+    [{ notify: { ping: { ulr: 'x' } } }, 'notify.ping.ulr is not a known key; did you mean url?'],
+    [{ notify: { after: { command: ['x'], timeuot: '1s' } } }, 'notify.after.timeuot is not a known key; did you mean timeout?'],
   ])('an unknown key in %j is an error with the nearest name', (value, problem) => {
     expect(problemOf(value)).toBe(`/c.json: ${problem}`)
   })
@@ -123,6 +140,17 @@ describe('parseConfig', () => {
     [{ brake: { percent: 101 } }, 'brake.percent must be 100 or less, not 101'],
     [{ brake: { sessions: -1 } }, 'brake.sessions must be 0 or more, not -1'],
     [{ jobs: { n: [] } }, 'jobs.n must name at least one step, not []'],
+    [{ jobs: { n: [7] } }, 'jobs.n.0 must be an object, not 7'],
+    [{ jobs: { n: [{}] } }, 'jobs.n.0.step is missing'],
+    [{ jobs: { n: [{ step: 'verify', buckets: 257 }] } }, 'jobs.n.0.buckets must be 256 or less, not 257'],
+    [{ jobs: { n: [{ step: 'verify', every: '7' }] } }, 'jobs.n.0.every must be a duration like 7d, 24h, 60m or 1d12h, not "7"'],
+    [{ notify: { ping: { url: 'ftp://x' } } }, 'notify.ping.url must be an http or https address, not "ftp://x"'],
+    [{ notify: { ping: { url: 'https://x', timeout: '0s' } } }, 'notify.ping.timeout must be longer than nothing, not 0'],
+    [{ notify: { before: { command: 'rm -rf /' } } }, 'notify.before.command must be a list, not "rm -rf /"'],
+    [{ notify: { before: { command: [] } } }, 'notify.before.command must name a program, not []'],
+    [{ notify: { before: {} } }, 'notify.before.command is missing'],
+    [{ notify: { metrics: 'here' } }, 'notify.metrics must be an absolute path, not "here"'],
+    [{ notify: [] }, 'notify must be an object, not []'],
   ])('%j is refused, naming key and value', (value, problem) => {
     expect(problemOf(value)).toBe(`/c.json: ${problem}`)
   })

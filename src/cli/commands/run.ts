@@ -8,63 +8,99 @@ import type { Store } from '../../formats/format.js'
 import { claudeCode } from '../../formats/claude-code/index.js'
 import { writeSampleStore } from '../../formats/claude-code/sample.js'
 import { thisMachine } from '../../fs/machine.js'
-import { NoStoreError } from '../../model/errors.js'
+import { NoStoreError, UsageError } from '../../model/errors.js'
 import { ExitCode } from '../../model/exit-code.js'
 import type { Report } from '../../model/report.js'
-import { findJob } from '../../operations/run/job.js'
+import { withNotifications } from '../../operations/notify/notify.js'
+import { allJobs, findJob, type Job } from '../../operations/run/job.js'
+import { listJobs } from '../../operations/run/list-jobs.js'
 import { runJob } from '../../operations/run/run-job.js'
 import { runScheduled } from '../../operations/schedule/first-run.js'
 import { newRunId } from '../../plan/run-id.js'
 import { parseConfig } from '../../settings/config.js'
 import type { CommandContext } from '../context.js'
-import { table } from '../text/table.js'
-import { durationText } from '../text/units.js'
+import { notifyMeans } from '../notify.js'
 import { configOf, lockOwner, openWorkplace, sessionProgress, verifyThreads, type Workplace } from '../workplace.js'
-import { defineCommand } from './command.js'
-import { fieldsOf, wordOf } from './session-table.js'
+import { defineCommand, type CommandResult } from './command.js'
+import { fleetOf, fleetOptions, runOnFleet, type Fleet } from './run-fleet.js'
+import { homesText, jobsText, stepsText } from './run-text.js'
 
 export const command = defineCommand({
   positionals: {
-    job: { type: 'string', demandOption: true, describe: 'The job: nightly, or one of the configuration' },
+    job: { type: 'string', describe: 'The job: nightly, integrity, report, or one of the configuration' },
   },
   options: {
     'apply': { type: 'boolean', describe: 'Act; without it the job only says what it would do' },
+    'list': { type: 'boolean', describe: 'List the jobs and their steps' },
     'scheduled': { type: 'string', describe: 'Written by schedule install: the first run of this installation on a store is a preview' },
+    ...fleetOptions,
     'sample-if-none': { type: 'boolean', describe: 'When there is no store on this machine, show the job on a sample store' },
   },
   async run(context, options) {
-    const job = findJob(options.job, jobs, configOf(context).jobs)
-    const place = workplaceOrSample(context, options.sampleIfNone === true && options.apply !== true)
-    try {
-      const now = context.now()
-      const lock = lockOwner(place.machine)
-      const run = (stores: readonly Store[], apply: boolean): Promise<Report> =>
-        runJob(stores, job, {
-          apply,
-          runId: newRunId(now, randomBytes(4).toString('hex')),
-          config: place.config,
-          lock,
-          now,
-          monotonic: () => context.monotonic(),
-          machine: place.machine,
-          random: () => Math.random(),
-          threads: verifyThreads(),
-          signal: context.signal,
-          progress: sessionProgress(context, job.name),
-        })
-      const apply = options.apply === true
-      const report =
-        options.scheduled === undefined
-          ? await run(place.stores, apply)
-          : await runScheduled(place.stores, { job: job.name, installation: options.scheduled, apply, now, lock, signal: context.signal }, run)
-      // What a sample holds is no result of this machine.
-      const shown = place.sample === undefined ? report : ofSample(report)
-      return { report: shown, text: () => ({ body: `${place.sample === undefined ? '' : sampleText}${stepsText(report)}`, closing: closingText(report) }) }
-    } finally {
-      if (place.sample !== undefined) await remove(place.sample)
+    const config = configOf(context)
+    if (options.list === true) {
+      const list = listJobs(allJobs(jobs, config.jobs))
+      return { report: list, text: () => ({ body: jobsText(list) }) }
     }
+    if (options.job === undefined) throw new UsageError('no job was named', { hint: 'rewind-admin run --list shows them' })
+    const job = findJob(options.job, jobs, config.jobs)
+    const apply = options.apply === true
+    const fleet = fleetOf(context, options)
+    const { scheduled } = options
+    if (fleet !== undefined && scheduled !== undefined) throw new UsageError('--scheduled and --roots-from exclude each other')
+    let shown: CommandResult | undefined
+    const run = async (): Promise<Report> => {
+      shown = fleet === undefined ? await runHere(context, job, { apply, scheduled }, options.sampleIfNone === true) : await runThere(context, job, apply, fleet)
+      return shown.report
+    }
+    // Nobody is told of a job that somebody only looks at.
+    const told = apply ? await withNotifications(config.notify, { name: job.name, roots: context.globals.roots, apply, run }, notifyMeans(context)) : await run()
+    return { ...shown, report: told }
   },
 })
+
+interface HowToRun {
+  readonly apply: boolean
+  /** The installation of a schedule that this run belongs to. */
+  readonly scheduled: string | undefined
+}
+
+/** Runs the job on the stores of this machine. */
+async function runHere(context: CommandContext, job: Job, { apply, scheduled }: HowToRun, sampleIfNone: boolean): Promise<CommandResult> {
+  const place = workplaceOrSample(context, sampleIfNone && !apply)
+  try {
+    const [now, lock] = [context.now(), lockOwner(place.machine)]
+    const run = (stores: readonly Store[], acts: boolean): Promise<Report> =>
+      runJob(stores, job, {
+        apply: acts,
+        runId: newRunId(now, randomBytes(4).toString('hex')),
+        config: place.config,
+        lock,
+        now,
+        monotonic: () => context.monotonic(),
+        machine: place.machine,
+        random: () => Math.random(),
+        threads: verifyThreads(),
+        signal: context.signal,
+        progress: sessionProgress(context, job.name),
+      })
+    const report =
+      scheduled === undefined
+        ? await run(place.stores, apply)
+        : await runScheduled(place.stores, { job: job.name, installation: scheduled, apply, now, lock, signal: context.signal }, run)
+    // What a sample holds is no result of this machine.
+    const shown = place.sample === undefined ? report : ofSample(report)
+    return { report: shown, text: () => ({ body: `${place.sample === undefined ? '' : sampleText}${stepsText(report)}`, closing: closingText(report) }) }
+  } finally {
+    if (place.sample !== undefined) await remove(place.sample)
+  }
+}
+
+/** Runs the job in many homes. */
+async function runThere(context: CommandContext, job: Job, apply: boolean, fleet: Fleet): Promise<CommandResult> {
+  const report = await runOnFleet(context, job, apply, fleet)
+  return { report, text: () => ({ body: homesText(report), closing: closingText(report) }) }
+}
 
 const sampleText = 'No store of an agent was found on this machine. This is the job on a sample store.\n\n'
 
@@ -88,28 +124,7 @@ function ofSample(report: Report): Report {
   return shown
 }
 
-const stepColumns = [{ title: 'step' }, { title: 'result' }, { title: 'time', align: 'right' }, { title: '' }] as const
-
-function stepsText(report: Report): string {
-  const rows = fieldsOf(report.extra?.steps)
-  return report.roots
-    .map((root) => {
-      const own = rows.filter((row) => row.root === root)
-      const cells = own.map((row) => [wordOf(row.step), wordOf(row.state), durationText(Number(row.durationMs)), detailText(row)])
-      return `${root}\n${table(stepColumns, cells, '  ')}`
-    })
-    .join('\n')
-}
-
-function detailText(row: Readonly<Record<string, unknown>>): string {
-  if (typeof row.message === 'string') return row.message
-  return Object.entries(typeof row.summary === 'object' && row.summary !== null ? row.summary : {})
-    .filter(([, value]) => typeof value === 'number' && value > 0)
-    .map(([name, value]) => `${name} ${wordOf(value)}`)
-    .join(', ')
-}
-
 function closingText(report: Report): string {
-  if (report.applied) return `Run ${report.runId ?? ''}\n`
-  return 'A preview: nothing was changed.\n'
+  if (!report.applied) return 'A preview: nothing was changed.\n'
+  return report.runId === undefined ? '' : `Run ${report.runId}\n`
 }

@@ -79,6 +79,7 @@ function retentionText(retention: unknown): string {
 
 function nextNightText(night: unknown): string {
   if (!isFields(night)) return '-'
+  if (typeof night.held === 'string') return `nothing is removed: ${night.held}; rewind-admin doctor --ack`
   return Object.entries(night)
     .map(([step, value]) => {
       if (!isFields(value)) return ''

@@ -124,8 +124,8 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: 'run',
-    usage: '<job>',
-    describe: 'Run a job; a preview without --apply',
+    usage: '[job]',
+    describe: 'Run a job, here or in many homes; a preview without --apply',
     example: 'run nightly',
     load: async () => (await import('./run.js')).command,
   },

@@ -3,10 +3,13 @@ import { join } from 'node:path'
 
 import { readJsonObject } from '../../fs/read-small.js'
 import { systemErrorCode } from '../../model/errors.js'
+import { isFields } from '../../model/fields.js'
 import { finding, type Finding } from '../../model/finding.js'
 import type { Json } from '../../model/report.js'
 import { isFinished, journalledRuns, journalPath } from '../../plan/journal.js'
 import { Sidecar, type StorePlace } from '../../plan/sidecar.js'
+import { heldBack, holdFinding } from '../run/hold.js'
+import { jobsIn } from '../run/status-file.js'
 
 const statusLimit = 1024 * 1024
 
@@ -16,8 +19,11 @@ export interface SidecarState {
   readonly findings: readonly Finding[]
 }
 
-/** Looks at a sidecar without writing: its mode, the last job's status file, and runs whose journal has no end. */
-export function checkSidecar(place: StorePlace, platform: NodeJS.Platform): SidecarState {
+/**
+ * Looks at a sidecar without writing: its mode, the status file of the last jobs, a failure that holds jobs back, and runs whose
+ * journal has no end. `now` is milliseconds since 1970.
+ */
+export function checkSidecar(place: StorePlace, platform: NodeJS.Platform, now: number): SidecarState {
   const { sidecar } = place
   const folder = modeOf(sidecar)
   if (folder.kind === 'missing') return { row: { path: sidecar, exists: false }, findings: [] }
@@ -31,8 +37,11 @@ export function checkSidecar(place: StorePlace, platform: NodeJS.Platform): Side
     findings.push(finding('wide-mode', message, { path: sidecar, remedy: 'chmod 700 that folder' }))
   }
   const status = lastRun(join(sidecar, 'status.json'), findings)
+  const hold = heldBack(place, now)
+  if (hold !== undefined) findings.push(holdFinding(place, hold))
   const runs = unfinishedRuns(place, findings)
-  return { row: { path: sidecar, exists: true, mode: octal(folder.mode), lastRun: status, unfinishedRuns: runs }, findings }
+  const held = hold === undefined ? {} : { held: { ...hold } }
+  return { row: { path: sidecar, exists: true, mode: octal(folder.mode), lastRun: status, ...held, unfinishedRuns: runs }, findings }
 }
 
 function lastRun(file: string, findings: Finding[]): Json {
@@ -42,12 +51,20 @@ function lastRun(file: string, findings: Finding[]): Json {
     findings.push(finding('sidecar-damaged', `${file}: ${status.reason}`, { path: file }))
     return null
   }
-  const { exitCode } = status.value
-  if (typeof exitCode === 'number' && exitCode !== 0) {
-    findings.push(finding('last-run-failed', `the last run ended with exit code ${String(exitCode)}`, { path: file }))
+  const failed = Object.entries(jobsIn(status.value)).filter(([, last]) => exitCodeIn(last) !== 0)
+  for (const [job, last] of failed) {
+    findings.push(finding('last-run-failed', `the last run of ${job} ended with exit code ${String(exitCodeIn(last))}`, { path: file }))
+  }
+  // What an older version left does not name its jobs.
+  if (status.value.jobs === undefined && exitCodeIn(status.value) !== 0) {
+    findings.push(finding('last-run-failed', `the last run ended with exit code ${String(exitCodeIn(status.value))}`, { path: file }))
   }
   // It was parsed from JSON, so it is JSON.
   return status.value as Json
+}
+
+function exitCodeIn(result: unknown): number {
+  return isFields(result) && typeof result.exitCode === 'number' ? result.exitCode : 0
 }
 
 function unfinishedRuns(place: StorePlace, findings: Finding[]): string[] {

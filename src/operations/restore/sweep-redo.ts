@@ -11,9 +11,11 @@ import { listTrash } from '../../plan/trash.js'
  */
 export function sweepRedo(store: Store): string[] {
   const folder = join(store.sidecar, 'redo')
+  const { entries } = listFolder(folder)
+  if (entries.length === 0) return []
   const needed = new Set([...store.inventory().sessions.map(({ id }) => id), ...listTrash(store).map(({ session }) => session)])
   const swept: string[] = []
-  for (const entry of listFolder(folder).entries) {
+  for (const entry of entries) {
     if (!entry.isDirectory() || needed.has(entry.name)) continue
     rmSync(join(folder, entry.name), { recursive: true, force: true })
     swept.push(entry.name)

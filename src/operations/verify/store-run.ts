@@ -1,10 +1,10 @@
 import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Store } from '../../formats/format.js'
-import { NoStoreError } from '../../model/errors.js'
 import { finding, type Finding, type Severity } from '../../model/finding.js'
 import { isConversation, type SessionRef } from '../../model/session.js'
 import { Sidecar } from '../../plan/sidecar.js'
+import { recognisedInventory } from '../recognised.js'
 import { selectSessions } from '../select.js'
 import { SealStore, type SessionSeals } from '../seals.js'
 import { suspectsOf } from './check-session.js'
@@ -40,11 +40,7 @@ export class StoreRun {
   }
 
   async run(): Promise<void> {
-    const inventory = this.#store.inventory()
-    if (inventory.sessions.length === 0 && inventory.unrecognised > 0) {
-      const hint = 'check --root, or report the names so that this version learns them; nothing was changed'
-      throw new NoStoreError(`nothing in ${this.#store.root} is recognised, and it is not empty`, { hint })
-    }
+    const inventory = recognisedInventory(this.#store)
     const { sessions, project, seal } = this.#options
     const whole = (sessions ?? []).length === 0 && project === undefined
     const selected = [...new Set(selectSessions(inventory.sessions, sessions).filter(isConversation))]

@@ -186,7 +186,7 @@ describe('a step that fails', () => {
     expect(rowsOf(report).at(-1)?.summary).toMatchObject({ removed: 1 })
     expect(readdirSync(join(root, 'projects/-p'))).toHaveLength(61)
     // A preview of the same shows what it would be.
-    expect((await run([openStore(root)], { apply: false })).plan).toHaveLength(60)
+    expect((await run([openStore(root)], { apply: false, now: now + 9 * dayMs })).plan).toHaveLength(60)
   })
 
   it('verify that finds an error in a session protects it from expire, with the reason', async () => {
