@@ -90,8 +90,21 @@ export type { RepairContext, RepairOptions } from './operations/repair/options.j
 
 // Jobs.
 export { runJob } from './operations/run/run-job.js'
-export { stepNames } from './operations/run/job.js'
-export type { Job, StepName } from './operations/run/job.js'
+export { allJobs, conditionTexts, findJob, stepNames, stepTexts } from './operations/run/job.js'
+export type { Condition, Job, JobStep, StepName } from './operations/run/job.js'
+export { forgetFailure, heldBack } from './operations/run/hold.js'
+export type { Hold } from './operations/run/hold.js'
+export { withNotifications } from './operations/notify/notify.js'
+export type { NotifiedJob } from './operations/notify/notify.js'
+export type { CommandEnd, NotifyMeans, RunCommand } from './operations/notify/means.js'
+export { runFleet } from './operations/fleet/fleet.js'
+export type { FleetContext } from './operations/fleet/fleet.js'
+export { runHome } from './operations/fleet/home.js'
+export type { Home, HomeContext, HomeTask } from './operations/fleet/home.js'
+export { fleetRoots } from './operations/fleet/roots.js'
+export type { FleetRoot } from './operations/fleet/roots.js'
+export { isInShard, shardOf } from './operations/fleet/shard.js'
+export type { Shard } from './operations/fleet/shard.js'
 export type { JobContext } from './operations/run/steps.js'
 
 // Schedules: programs, clock and place are parameters.

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { jobs } from '../jobs/index.js'
 import { commandTable } from '../src/cli/commands/table.js'
 import { describeCommands } from '../src/cli/completion-script.js'
 import { CapturedStream } from '../src/cli/output.js'
 import { parseArguments } from '../src/cli/program.js'
 import * as library from '../src/index.js'
+import { allJobs } from '../src/operations/run/job.js'
 import { exitCodeTable } from '../src/model/exit-code.js'
 import { parseConfig } from '../src/settings/config.js'
 
@@ -57,8 +59,11 @@ describe('README.md', () => {
   })
 
   it('shows a configuration that is accepted as it stands', () => {
-    const [json] = blocks.filter(({ language }) => language === 'json')
+    const [json, ...others] = blocks.filter(({ language, text }) => language === 'json' && /^\s+"(roots|jobs|notify)"/m.test(text))
     expect(parseConfig(JSON.parse(json?.text ?? 'null'), '/home/me')).toMatchObject({ cap: 100 })
+    const parts = others.map(({ text }) => parseConfig(JSON.parse(text), '/home/me'))
+    expect(parts.flatMap((config) => allJobs(jobs, config.jobs)).map(({ name }) => name)).toContain('sunday')
+    expect(parts.some(({ notify }) => notify.ping?.start === 'https://hc-ping.com/your-uuid/start')).toBe(true)
   })
 
   it('imports from the library only what there is', () => {

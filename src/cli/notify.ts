@@ -1,5 +1,4 @@
 import type { NotifyMeans } from '../operations/notify/means.js'
-import { noItems } from '../model/report.js'
 import { envelopeOf } from './envelope.js'
 import type { CommandContext } from './context.js'
 import { failureOf } from './errors.js'
@@ -18,7 +17,7 @@ export function notifyMeans(context: CommandContext): NotifyMeans {
     json: (report) => JSON.stringify(envelopeOf(report, { version: readVersion(), startedAt, durationMs: Math.round(context.monotonic() - start) })),
     failed: (error) => {
       const { exitCode, item } = failureOf(error, { verbose: false })
-      return { command: 'run', roots: context.globals.roots, applied: false, summary: {}, ...noItems, errors: [item], exitCode }
+      return { errors: [item], exitCode }
     },
   }
 }

@@ -50,6 +50,8 @@ export function commandRunner(env: Readonly<Record<string, string | undefined>>)
         settle({ kind: 'not started', reason: 'code' in error ? String(error.code) : error.message })
       })
       child.on('exit', (code, signal) => {
+        // What it started may not have listened.
+        if (stopped !== undefined) kill(child, 'SIGKILL')
         // What it wrote last may still be on its way.
         setImmediate(() => {
           const said = lastLine(complaint)

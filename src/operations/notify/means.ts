@@ -32,6 +32,6 @@ export interface NotifyMeans {
   clock(): number
   /** The report as hooks get it on standard input. */
   json(report: Report): string
-  /** What is reported of a job that threw. */
-  failed(error: unknown): Report
+  /** What a job that threw ends with, and the error as reports have it. */
+  failed(error: unknown): Pick<Report, 'errors' | 'exitCode'>
 }

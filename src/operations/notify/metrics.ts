@@ -18,7 +18,7 @@ interface Metric {
 }
 
 /** The file of a job in the folder of the textfile collector: one for each, so that none overwrites another. */
-export function metricsFile(folder: string, job: string): string {
+function metricsFile(folder: string, job: string): string {
   return join(folder, `rewind_admin_${job.replace(/[^A-Za-z0-9_-]/g, '_')}.prom`)
 }
 

@@ -31,7 +31,8 @@ export async function withNotifications(settings: NotifySettings, job: NotifiedJ
     const report = withProblems(await job.run(), problems)
     return await tell(settings, job, report, startedAt, means)
   } catch (error) {
-    await tell(settings, job, withProblems(means.failed(error), problems), startedAt, means)
+    const { errors, exitCode } = means.failed(error)
+    await tell(settings, job, withProblems({ ...opening(job), applied: false, errors, exitCode }, problems), startedAt, means)
     throw error
   }
 }

@@ -49,7 +49,7 @@ export function holding(failures: readonly Failure[]): Failure | undefined {
 }
 
 /** Where a failure of a job is noted; the file is there as long as it holds. */
-export function failureFile(store: Pick<Store, 'sidecar'>): string {
+function failureFile(store: Pick<Store, 'sidecar'>): string {
   return join(store.sidecar, 'failure.json')
 }
 

@@ -107,6 +107,32 @@ describe('doctor', () => {
     expect(findings).toMatchObject([{ id: 'last-run-failed', message: expect.stringMatching(/nightly .* 65$/) as string }, { id: 'removal-held' }])
   })
 
+  it('after a failed job says that jobs remove nothing, and with --ack lets them again', async () => {
+    const { root, cli } = await notes()
+    writeFileSync(join(root, 'settings.json'), '{"cleanupPeriodDays":0}')
+    await cli('run', 'nightly', '--apply', '--root', root)
+    writeFileSync(join(root, 'settings.json'), '{"cleanupPeriodDays":30}')
+    expect((await cli('status', '--root', root)).stdout).toMatch(/next night +nothing is removed: nightly failed at .*; rewind-admin doctor --ack\n/)
+    expect(await cli.json('run', 'nightly', '--apply', '--root', root)).toMatchObject({ exitCode: 0, plan: [], findings: [{ id: 'removal-held' }] })
+    expect(await cli.json('doctor', '--root', root)).toMatchObject({
+      applied: false,
+      findings: [{ id: 'removal-held', message: expect.stringMatching(/^jobs remove nothing until 2026-12-01T12:00:00.000Z, or until/) as string }],
+      stores: [{ sidecar: { held: { until: '2026-12-01T12:00:00.000Z' } } }],
+    })
+    expect(await cli.json('doctor', '--ack', '--root', root)).toMatchObject({ exitCode: 0, applied: true, summary: { acknowledged: 1 }, findings: [], acknowledged: [root] })
+    expect(await cli.json('doctor', '--ack', '--root', root)).toMatchObject({ exitCode: 0, applied: false, summary: { acknowledged: 0 } })
+    expect((await cli.json('run', 'nightly', '--apply', '--root', root)).plan).toHaveLength(1)
+  })
+
+  it('says of every job how its last run ended, not only of the last one', async () => {
+    const { root, cli } = await notes()
+    writeFileSync(join(root, 'settings.json'), '{"cleanupPeriodDays":0}')
+    await cli('run', 'nightly', '--apply', '--root', root)
+    await cli('run', 'report', '--apply', '--root', root)
+    const { findings } = await cli.json('doctor', '--ack', '--root', root)
+    expect(findings).toMatchObject([{ id: 'settings-unknowable' }, { id: 'last-run-failed', message: 'the last run of nightly ended with exit code 65' }])
+  })
+
   it('names a configuration that is in use, and ends with 2 for one that cannot be used', async () => {
     const { home, root, cli } = await notes()
     const file = writeStoreFile(home, '.config/rewind-admin/rewind-admin.config.json', '{"cap": 50}')

@@ -8,7 +8,7 @@ import { S1, S2, emptyRoot } from '../../helpers/store.js'
 import { runOn, twoSessions } from './running.js'
 
 /** A store that counts how often its names are taken. */
-function counting(root: string): { readonly store: Store; count(): number } {
+function counting(root: string): { readonly store: Store; readonly count: () => number } {
   let count = 0
   const store = openStore(root)
   return {

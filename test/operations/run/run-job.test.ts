@@ -15,8 +15,9 @@ import { listTrash } from '../../../src/plan/trash.js'
 import { removeBackup } from '../../helpers/damage.js'
 import { uuidOf } from '../../helpers/identity.js'
 import { configOf, dayMs, daysAgo, iso, machineWith, now, openStore, session } from '../../helpers/removal.js'
-import { H, H2, S1, S2, emptyRoot, snap, userLine, writeBackup, writeStoreFile, writeTranscript } from '../../helpers/store.js'
+import { H, H2, S2, snap, userLine, writeBackup, writeStoreFile, writeTranscript } from '../../helpers/store.js'
 import { snapshotTree, sameTree } from '../../helpers/tree.js'
+import { rowsOf, states, twoSessions, type Row } from './running.js'
 
 const S3 = '33333333-3333-4333-8333-333333333333'
 const thisHost = 'here'
@@ -45,34 +46,7 @@ function run(stores: readonly Store[], options: Partial<JobContext> = {}): Promi
   return runJob(stores, nightly, contextOf(options))
 }
 
-interface Row {
-  readonly step: string
-  readonly root: string
-  readonly state: string
-  readonly exitCode: number
-  readonly message?: string
-  readonly summary: Readonly<Record<string, unknown>>
-}
-
-function rowsOf(report: Report): Row[] {
-  return report.extra?.steps as unknown as Row[]
-}
-
-function states(report: Report): string[] {
-  return rowsOf(report).map(({ step, state }) => `${step} ${state}`)
-}
-
 const allDone = ['recover done', 'verify-quick done', 'cap done', 'expire done', 'empty-trash done']
-
-/** Two sessions: S1 of yesterday, S2 of 60 days ago with one backup. */
-async function twoSessions(): Promise<string> {
-  const root = await emptyRoot()
-  writeStoreFile(root, 'settings.json', '{"cleanupPeriodDays":30}', { mtime: daysAgo(90) })
-  session(root, '-p', S1, 1)
-  session(root, '-p', S2, 60, { lines: [snap(`m-${S2.slice(0, 4)}`, { 'a.md': `${H}@v1` }, iso(daysAgo(60)))] })
-  writeBackup(root, S2, `${H}@v1`, 'robin\n', { mtime: daysAgo(60) })
-  return root
-}
 
 /** A session of 105 checkpoints of yesterday, each with a backup of its own: versions 2 to 5 are beyond the cap. */
 function longSession(root: string, id: string): void {
