@@ -11,7 +11,8 @@ export abstract class RewindAdminError extends Error {
 
   constructor(message: string, options: { hint?: string; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
-    this.name = new.target.name
+    // What tells them apart is the code: names of classes do not outlive packing.
+    this.name = 'RewindAdminError'
     this.hint = options.hint
   }
 }

@@ -5,7 +5,6 @@ export interface KubernetesOptions {
   readonly job: string
   readonly calendar: Calendar
   /** Hex digits, see `ScheduledEntry`. */
-  readonly installation: string
   /** Pods that share the homes between them. */
   readonly shards: number
   readonly image: string
@@ -21,7 +20,7 @@ const userId = 1000
 export function kubernetesManifests(options: KubernetesOptions): string {
   const head = `# rewind-admin over the homes of one volume: the claim ${options.claim} is mounted at ${mount}.
 # Set the image to one that has rewind-admin on its path, and runAsUser and runAsGroup to the owner of the homes.
-# The first run on each store is a preview; the next ones act. The installation is ${options.installation}.
+# It acts from the first run on: look at what it would do before, with the same line without --apply.
 `
   return `${head}${manifestsOf(options)
     .map((manifest) => yamlOf(manifest))
@@ -63,9 +62,9 @@ function jobSpec(options: KubernetesOptions, labels: Readonly<Record<string, str
   }
 }
 
-function podSpec({ job, installation, shards, image, claim }: KubernetesOptions): Readonly<Record<string, YamlValue>> {
-  // Kubernetes puts the value of the variable in place of $(…) before it starts the program.
-  const words = ['run', job, '--apply', '--scheduled', installation, '--roots-from', `${mount}/*/.claude`, '--shard', `$(JOB_COMPLETION_INDEX)/${String(shards)}`, '--json']
+function podSpec({ job, shards, image, claim }: KubernetesOptions): Readonly<Record<string, YamlValue>> {
+  // Which of the shards a pod takes stands in JOB_COMPLETION_INDEX, which an indexed Job sets.
+  const words = ['run', job, '--apply', '--roots-from', `${mount}/*/.claude`, '--shard', String(shards), '--json']
   return {
     restartPolicy: 'Never',
     automountServiceAccountToken: false,

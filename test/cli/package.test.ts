@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { describe, expect, it } from 'vitest'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
 
 interface Manifest {
   readonly bin: Readonly<Record<string, string>>
@@ -10,10 +12,22 @@ interface Manifest {
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest
 
+/** A copy of what is packed from, made ready as `npm pack` does. */
+function slimCopy(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'rewind-admin-package-'))
+  for (const name of ['package.json', 'bin', 'dist', 'README.md', 'CHANGELOG.md', 'LICENSE']) cpSync(name, join(folder, name), { recursive: true })
+  execFileSync(process.execPath, ['.ci/slim.js', folder])
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'))
+  return folder
+}
+
+const folder = slimCopy()
+afterAll(() => { rmSync(folder, { recursive: true, force: true }) })
+
 describe('the package', () => {
   // npm gives a list up to version 11, an object by name from 12 on.
   const output: unknown = JSON.parse(
-    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { encoding: 'utf8', shell: process.platform === 'win32' }),
+    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: folder, encoding: 'utf8', shell: process.platform === 'win32' }),
   )
   const [packed] = Object.values(output as Record<string, { readonly size: number; readonly files: readonly { readonly path: string }[] }>)
   const paths = (packed?.files ?? []).map(({ path }) => path)
@@ -37,6 +51,14 @@ describe('the package', () => {
   it('is smaller than 300 kB', () => {
     expect(packed?.size).toBeGreaterThan(10_000)
     expect(packed?.size).toBeLessThan(300_000)
+  })
+
+  it('runs: the program, its thread and the library', () => {
+    const run = (...words: string[]): string => execFileSync(process.execPath, words, { cwd: folder, encoding: 'utf8' })
+    expect(run('bin/rewind-admin.js', '--version').trim()).toBe((JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version)
+    const report = run('bin/rewind-admin.js', 'run', 'nightly', '--sample-if-none', '--config', join(folder, 'none.json'), '--json', '--now', '2026-11-30T12:00:00Z')
+    expect(JSON.parse(report)).toMatchObject({ command: 'run' })
+    expect(run('--input-type=module', '-e', "import { verify } from 'rewind-admin'; console.log(typeof verify)").trim()).toBe('function')
   })
 
   it('has nothing to prepare when it was prepared: the check of the installation says nothing and installs nothing', () => {

@@ -4,7 +4,7 @@ import { parseCalendar } from '../../src/schedule/calendar.js'
 import { kubernetesManifests, manifestsOf } from '../../src/schedule/kubernetes.js'
 import { yamlOf } from '../../src/schedule/yaml.js'
 
-const options = { job: 'nightly', calendar: parseCalendar('17 3 * * *'), installation: '0123456789abcdef', shards: 4, image: 'registry.example/rewind-admin:1.0', claim: 'homes' }
+const options = { job: 'nightly', calendar: parseCalendar('17 3 * * *'), shards: 4, image: 'registry.example/rewind-admin:1.0', claim: 'homes' }
 
 /*
  * The part of the Kubernetes API that is used, as its reference has it (batch/v1 CronJob and Job, core/v1 Pod). A field that is not
@@ -109,11 +109,11 @@ describe('the manifests', () => {
     expect((inner.volumes as { name: string }[]).map(({ name }) => name)).toEqual(mounts)
   })
 
-  it('split the homes by the index of the pod, and act only under the name of an installation', () => {
+  it('split the homes into as many shards as there are pods, and say that they act', () => {
     const text = kubernetesManifests(options)
-    expect([...text.matchAll(/\$\(JOB_COMPLETION_INDEX\)\/4/g)]).toHaveLength(2)
+    expect([...text.matchAll(/- "--shard"\n +- "4"/g)]).toHaveLength(2)
     expect([...text.matchAll(/completions: 4\n +parallelism: 4/g)]).toHaveLength(2)
-    expect(text).toMatch(/- "--scheduled"\n +- "0123456789abcdef"/)
+    expect(text).toContain('It acts from the first run on')
     expect(text).toContain('schedule: "17 3 * * *"')
     expect(text).toContain('concurrencyPolicy: "Forbid"')
   })

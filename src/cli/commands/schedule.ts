@@ -68,8 +68,8 @@ function storesOf(context: CommandContext): readonly Store[] {
 }
 
 function kubernetesFile(options: InstallOptions, place: { readonly shards: number; readonly image: string; readonly claim: string }): RenderedFile {
-  const { job, calendar, installation } = entryOf(options)
-  return { path: 'kubernetes.yaml', text: kubernetesManifests({ job, calendar, installation, ...place }) }
+  const { job, calendar } = entryOf(options)
+  return { path: 'kubernetes.yaml', text: kubernetesManifests({ job, calendar, ...place }) }
 }
 
 function filesOf(name: string, options: InstallOptions, host: ScheduleHost): RenderedFile[] {
