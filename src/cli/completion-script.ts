@@ -1,5 +1,6 @@
 import type { Options } from 'yargs'
 import type { CommandEntry } from './commands/table.js'
+import { sessionPositions } from './completion-words.js'
 import { globalOptions } from './globals.js'
 
 export const shells = ['bash', 'zsh', 'fish'] as const
@@ -16,6 +17,8 @@ export interface DescribedCommand extends Word {
   readonly options: readonly (Word & { readonly values: readonly string[]; readonly flag: boolean })[]
   /** Words that the first positional may be. */
   readonly words: readonly string[]
+  /** Ids of sessions may follow. */
+  readonly sessions: boolean
 }
 
 /** Loads every command and says what can follow it. Aliases are commands of their own. */
@@ -32,13 +35,16 @@ export async function describeCommands(entries: readonly CommandEntry[]): Promis
         flag: option.type === 'boolean',
       }))
     const words = (Object.values(module.positionals)[0]?.choices ?? []).map(String)
-    const topics = entry.name === 'help' ? ['exit-codes', ...entries.map(({ name }) => name)] : words
-    return [entry.name, ...(entry.aliases ?? [])].map((word) => ({ word, describe: entry.describe, options, words: topics }))
+    const topics = entry.name === 'help' ? ['exit-codes', 'man', ...entries.map(({ name }) => name)] : words
+    return [entry.name, ...(entry.aliases ?? [])].map((word) => ({ word, describe: entry.describe, options, words: topics, sessions: sessionPositions(module.positionals) > 0 }))
   })
   return (await Promise.all(described)).flat()
 }
 
-/** A script that completes commands, options and their fixed values; everything else completes as a path. */
+/**
+ * A script that completes commands, options, their fixed values, and ids of sessions, for which it asks this program; everything
+ * else completes as a path.
+ */
 export function completionScript(shell: (typeof shells)[number], commands: readonly DescribedCommand[]): string {
   return { bash: bashScript, zsh: zshScript, fish: fishScript }[shell](commands)
 }
@@ -50,6 +56,7 @@ function bashScript(commands: readonly DescribedCommand[]): string {
   return `# rewind-admin completion for bash: eval "$(rewind-admin completion bash)"
 _rewind_admin() {
   local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" command='' words='' index
+  local -a typed=("\${COMP_WORDS[@]:1:COMP_CWORD-1}")
   COMPREPLY=()
   for ((index = 1; index < COMP_CWORD; index++)); do
     case "\${COMP_WORDS[index]}" in
@@ -65,6 +72,10 @@ ${valueCases(commands, (command, option, values) => `    '${command} ${option}')
   case "$command" in
 ${cases.join('\n')}
     *) words='${commands.map(({ word }) => word).join(' ')} --help --version' ;;
+  esac
+  case "$command" in
+    ${sessionCommands(commands)})
+      [[ $current == -* ]] || words="$words $("\${COMP_WORDS[0]}" completion sessions "\${typed[@]/#/--word=}" 2>/dev/null </dev/null)" ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
@@ -99,6 +110,10 @@ ${valueCases(commands, (command, option, values) => `    '${command} ${option}')
 ${cases.join('\n')}
     *) items=(${describe([...commands, { word: '--help', describe: 'Show help' }, { word: '--version', describe: 'Show the version' }])}) ;;
   esac
+  case "$command" in
+    ${sessionCommands(commands)})
+      [[ "\${words[CURRENT]}" == -* ]] || compadd -- \${(f)"$("\${words[1]}" completion sessions "\${(@)words[2,CURRENT-1]/#/--word=}" 2>/dev/null </dev/null)"} ;;
+  esac
   _describe 'rewind-admin' items
   _files
 }
@@ -108,15 +123,27 @@ if [ "$funcstack[1]" = '_rewind-admin' ]; then _rewind_admin; else compdef _rewi
 
 function fishScript(commands: readonly DescribedCommand[]): string {
   const names = commands.map(({ word }) => word).join(' ')
-  const lines = commands.flatMap(({ word, describe, options, words }) => {
+  const lines = commands.flatMap(({ word, describe, options, words, sessions }) => {
     const after = `complete -c rewind-admin -n '__fish_seen_subcommand_from ${word}'`
     return [
       `complete -c rewind-admin -n 'not __fish_seen_subcommand_from ${names}' -f -a ${word} -d ${fishQuote(describe)}`,
       ...words.map((name) => `${after} -a ${name}`),
+      ...(sessions ? [`${after} -a '(__rewind_admin_sessions)'`] : []),
       ...options.map((option) => `${after} -l ${option.word.slice(2)}${argumentOf(option)} -d ${fishQuote(option.describe)}`),
     ]
   })
-  return `# rewind-admin completion for fish: rewind-admin completion fish > ~/.config/fish/completions/rewind-admin.fish\n${lines.join('\n')}\n`
+  return `# rewind-admin completion for fish: rewind-admin completion fish > ~/.config/fish/completions/rewind-admin.fish
+function __rewind_admin_sessions
+  set -l words (commandline -opc)
+  $words[1] completion sessions --word=$words[2..-1] 2>/dev/null </dev/null
+end
+${lines.join('\n')}
+`
+}
+
+/** Patterns of the commands that ids of sessions follow. */
+function sessionCommands(commands: readonly DescribedCommand[]): string {
+  return commands.flatMap(({ word, sessions }) => (sessions ? [word] : [])).join('|')
 }
 
 function argumentOf(option: DescribedCommand['options'][number]): string {

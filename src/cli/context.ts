@@ -34,6 +34,7 @@ export function createContext(host: Host, globals: GlobalOptions): CommandContex
   const progress = createProgress({
     stream: host.stderr,
     monotonic: () => host.monotonic(),
+    every,
     mode: globals.quiet ? 'off' : stderrIsTerminal ? 'line' : globals.verbose ? 'lines' : 'off',
   })
   const now = (): number => globals.now ?? host.clock()
@@ -60,6 +61,14 @@ export function createContext(host: Host, globals: GlobalOptions): CommandContex
     signal: host.signal,
     logger,
     progress,
+  }
+}
+
+/** A timer that keeps no process alive. */
+function every(milliseconds: number, act: () => void): () => void {
+  const timer = setInterval(act, milliseconds).unref()
+  return () => {
+    clearInterval(timer)
   }
 }
 

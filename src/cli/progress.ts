@@ -24,6 +24,8 @@ export interface ProgressOptions {
   readonly stream: OutputStream
   /** Milliseconds since any fixed moment. */
   monotonic(): number
+  /** Calls `act` each so many milliseconds until the function that it hands back is called. */
+  every(milliseconds: number, act: () => void): () => void
   /** `line`: one line on a terminal, written over; `lines`: a line each ten seconds; `off`: nothing. */
   readonly mode: 'line' | 'lines' | 'off'
 }
@@ -40,7 +42,21 @@ export function createProgress(options: ProgressOptions): Progress {
   let written = 0
   let done = 0
   let shown = false
+  let stop = nothing
 
+  const write = (): void => {
+    if (task === undefined) return
+    const now = options.monotonic()
+    if (now - written < intervals[mode]) return
+    written = now
+    const text = progressText(task, done, now - started)
+    if (mode === 'lines') {
+      stream.write(`${text}\n`)
+    } else {
+      stream.write(`\r${clip(text, (stream.columns ?? 80) - 1)}\u001b[K`)
+      shown = true
+    }
+  }
   const clear = (): void => {
     if (shown) stream.write('\r\u001b[K')
     shown = false
@@ -48,27 +64,22 @@ export function createProgress(options: ProgressOptions): Progress {
   return {
     begin(next) {
       clear()
+      stop()
       task = next
       done = 0
       started = options.monotonic()
       written = started
+      // One long item moves nothing forward, and is still no silence.
+      stop = options.every(intervals[mode], write)
     },
     advance(amount) {
-      if (task === undefined) return
       done += amount
-      const now = options.monotonic()
-      if (now - written < intervals[mode]) return
-      written = now
-      const text = progressText(task, done, now - started)
-      if (mode === 'lines') {
-        stream.write(`${text}\n`)
-      } else {
-        stream.write(`\r${clip(text, (stream.columns ?? 80) - 1)}\u001b[K`)
-        shown = true
-      }
+      write()
     },
     end() {
       clear()
+      stop()
+      stop = nothing
       task = undefined
     },
     clear,

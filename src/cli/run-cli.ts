@@ -92,7 +92,7 @@ class Run {
     this.#startedAt = globals.now ?? this.#startedAt
     const context = createContext(this.#host, globals)
     this.#clear = () => {
-      context.progress.clear()
+      context.progress.end()
     }
     const result = await request.module.run(context, camelCase(request.argv))
     context.progress.end()

@@ -77,8 +77,8 @@ function describeStore(store: Store, rows: readonly SessionRow[], options: Statu
   }
 }
 
-/** The retention period in the JSON of `status` and `doctor`. */
-function retentionJson(retention: Retention): Json {
+/** The retention period in the JSON of `status` and `report`. */
+export function retentionJson(retention: Retention): Json {
   if (retention.kind === 'unknowable') {
     const unusable = retention.unusable.map((layer) => ({
       layer: layer.layer,

@@ -1,11 +1,11 @@
-import { closeSync, constants, fstatSync, fsyncSync, openSync, readFileSync, readSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as v from 'valibot'
-import { atomicWrite, writeWhole } from '../fs/atomic-write.js'
+import { atomicWrite } from '../fs/atomic-write.js'
 import { systemErrorCode } from '../model/errors.js'
 import type { Plan, RemoveAction } from '../plan/action.js'
+import { appendLines } from '../plan/append-lines.js'
 import type { StorePlace } from '../plan/sidecar.js'
-import { Sidecar } from '../plan/sidecar.js'
 
 const tombstoneSchema = v.object({
   session: v.string(),
@@ -63,22 +63,7 @@ function tombstoneOf(action: RemoveAction, command: string, { runId, now, firstA
  */
 export function appendTombstones(place: StorePlace, tombstones: readonly Tombstone[]): void {
   if (tombstones.length === 0) return
-  const sidecar = new Sidecar(place)
-  sidecar.prepare()
-  const path = tombstonePath(place)
-  const text = tombstones.map((tombstone) => `${JSON.stringify(tombstone)}\n`).join('')
-  sidecar.withRoom(() => {
-    const flags = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW
-    const fd = openSync(path, flags, 0o600)
-    try {
-      // A run that was killed may have left half a line: what follows shall begin on its own.
-      writeWhole(fd, Buffer.from(endsWhole(fd) ? text : `\n${text}`))
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-  })
-  sidecar.own(path)
+  appendLines(place, tombstonePath(place), tombstones.map((tombstone) => `${JSON.stringify(tombstone)}\n`).join(''))
 }
 
 /** The newest tombstone of the session with this id, or of the only one whose id begins so. */
@@ -121,11 +106,4 @@ export function writeRemovedOut(path: string, sessions: readonly string[], token
 
 function tombstonePath(place: StorePlace): string {
   return join(place.sidecar, 'tombstones.jsonl')
-}
-
-function endsWhole(fd: number): boolean {
-  const { size } = fstatSync(fd)
-  const last = Buffer.alloc(1, '\n')
-  if (size > 0) readSync(fd, last, 0, 1, size - 1)
-  return last[0] === 0x0a
 }

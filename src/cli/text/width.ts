@@ -1,15 +1,17 @@
 const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
 const plain = /^[\u0020-\u007e]*$/
-const zeroWidth = /^[\p{Mark}\p{Default_Ignorable_Code_Point}\p{Control}]+$/u
 const emoji = /\p{Emoji_Presentation}|\p{Emoji}\ufe0f/u
+// As `wcwidth` of xterm and glibc have it: a mark that has a place of its own (Mc) takes one, the soft hyphen too.
+const zeroWidth = /^(?!\u00ad)[\p{Nonspacing_Mark}\p{Enclosing_Mark}\p{Default_Ignorable_Code_Point}\p{Control}\u1160-\u11ff]$/u
 
 // East Asian Width W and F (Unicode Standard Annex 11), in blocks.
 const wideRanges: readonly (readonly [first: number, last: number])[] = [
   [0x1100, 0x115f],
+  [0x2329, 0x232a],
   [0x2e80, 0x303e],
-  [0x3041, 0x33ff],
-  [0x3400, 0x4dbf],
+  [0x3041, 0x3247],
+  [0x3250, 0x4dbf],
   [0x4e00, 0xa4cf],
   [0xa960, 0xa97f],
   [0xac00, 0xd7a3],
@@ -55,9 +57,21 @@ export function clip(text: string, width: number): string {
   return `${kept}…`
 }
 
+/** A sequence that makes one emoji takes two columns; of anything else every character counts for itself. */
 function graphemeWidth(grapheme: string): number {
-  if (zeroWidth.test(grapheme)) return 0
   if (emoji.test(grapheme)) return 2
-  const point = grapheme.codePointAt(0) ?? 0
-  return wideRanges.some(([first, last]) => point >= first && point <= last) ? 2 : 1
+  let width = 0
+  for (const character of grapheme) width += characterWidth(character)
+  return width
+}
+
+function characterWidth(character: string): number {
+  const point = character.codePointAt(0) ?? 0
+  if (wideRanges.some(([first, last]) => point >= first && point <= last)) return isCombining(character) ? 0 : 2
+  return zeroWidth.test(character) ? 0 : 1
+}
+
+// The tone marks of ideographs and the sound marks of kana lie in the wide blocks; the Hangul fillers are wide though nothing is seen.
+function isCombining(character: string): boolean {
+  return /\p{Nonspacing_Mark}/u.test(character)
 }

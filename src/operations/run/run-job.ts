@@ -6,6 +6,7 @@ import { stoppedBy } from '../../plan/outcome.js'
 import { newToken } from '../../plan/run-id.js'
 import { lockStore } from '../../plan/sidecar.js'
 import { errorWords } from '../error-words.js'
+import { recordHistory } from '../history.js'
 import { fingerprint } from '../verify/options.js'
 import { reasonToLeaveOut } from './conditions.js'
 import { forgetFailure, heldBack, holdFinding, holding, noteFailure, type Failure } from './hold.js'
@@ -172,16 +173,18 @@ function leaveResult(
     if (failure !== undefined) noteFailure(store, { job: job.name, runId, now }, failure)
     // One that no longer holds.
     else if (heldBack(store, now) === undefined) forgetFailure(store)
+    const exitCode = worstExit(signal?.aborted === true ? [...codes, stoppedBy(signal)] : codes)
     writeStatus(store, {
       job: job.name,
       runId,
       startedAt: new Date(now).toISOString(),
       finishedAt: new Date(now + Math.round(elapsedMs)).toISOString(),
-      exitCode: worstExit(signal?.aborted === true ? [...codes, stoppedBy(signal)] : codes),
+      exitCode,
       actions: done.plan.length,
       bytes: done.plan.reduce((sum, item) => sum + item.bytes, 0),
       steps: done.rows.map(({ step, state, exitCode, summary, message }) => ({ step, state, exitCode, summary, ...(message === undefined ? {} : { message }) })),
     })
+    recordHistory(store, { now, job: job.name, runId, exitCode, done: done.plan })
   } catch (error) {
     const { code, exitCode, message } = errorWords(error)
     gathered.errors.push({ code, path: statusFile(store), message: `the result of the job could not be left there: ${message}` })
