@@ -46,6 +46,10 @@ export type { VerifyContext } from './operations/verify/verify.js'
 export { fingerprint } from './operations/verify/options.js'
 export type { Sample, VerifyOptions } from './operations/verify/options.js'
 export { parseSample } from './operations/verify/sample.js'
+export { readHistory } from './operations/history.js'
+export type { HistoryEntry } from './operations/history.js'
+export { reportOn } from './operations/report/report.js'
+export type { ReportContext, StoreFacts } from './operations/report/gather.js'
 export { sessionStatus } from './operations/session-status.js'
 
 // Removal: plan first, apply under the store's lock.

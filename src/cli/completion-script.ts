@@ -73,11 +73,7 @@ ${valueCases(commands, (command, option, values) => `    '${command} ${option}')
 ${cases.join('\n')}
     *) words='${commands.map(({ word }) => word).join(' ')} --help --version' ;;
   esac
-  case "$command" in
-    ${sessionCommands(commands)})
-      [[ $current == -* ]] || words="$words $("\${COMP_WORDS[0]}" completion sessions "\${typed[@]/#/--word=}" 2>/dev/null </dev/null)" ;;
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+${sessionCase(commands, `[[ $current == -* ]] || words="$words $("\${COMP_WORDS[0]}" completion sessions "\${typed[@]/#/--word=}" 2>/dev/null </dev/null)"`)}  COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -o default -F _rewind_admin rewind-admin
 `
@@ -110,11 +106,7 @@ ${valueCases(commands, (command, option, values) => `    '${command} ${option}')
 ${cases.join('\n')}
     *) items=(${describe([...commands, { word: '--help', describe: 'Show help' }, { word: '--version', describe: 'Show the version' }])}) ;;
   esac
-  case "$command" in
-    ${sessionCommands(commands)})
-      [[ "\${words[CURRENT]}" == -* ]] || compadd -- \${(f)"$("\${words[1]}" completion sessions "\${(@)words[2,CURRENT-1]/#/--word=}" 2>/dev/null </dev/null)"} ;;
-  esac
-  _describe 'rewind-admin' items
+${sessionCase(commands, `[[ "\${words[CURRENT]}" == -* ]] || compadd -- \${(f)"$("\${words[1]}" completion sessions "\${(@)words[2,CURRENT-1]/#/--word=}" 2>/dev/null </dev/null)"}`)}  _describe 'rewind-admin' items
   _files
 }
 if [ "$funcstack[1]" = '_rewind-admin' ]; then _rewind_admin; else compdef _rewind_admin rewind-admin; fi
@@ -141,9 +133,10 @@ ${lines.join('\n')}
 `
 }
 
-/** Patterns of the commands that ids of sessions follow. */
-function sessionCommands(commands: readonly DescribedCommand[]): string {
-  return commands.flatMap(({ word, sessions }) => (sessions ? [word] : [])).join('|')
+/** What is done after commands that ids of sessions follow. */
+function sessionCase(commands: readonly DescribedCommand[], act: string): string {
+  const names = commands.flatMap(({ word, sessions }) => (sessions ? [word] : []))
+  return names.length === 0 ? '' : `  case "$command" in\n    ${names.join('|')})\n      ${act} ;;\n  esac\n`
 }
 
 function argumentOf(option: DescribedCommand['options'][number]): string {

@@ -18,13 +18,13 @@ export function sessionPositions(positionals: Readonly<Record<string, Positional
  * when something else would be next.
  * @param words those after the program's name and before the one that is typed; `=` may stand alone, as bash has it
  */
-export async function whereSessionIsNext(words: readonly string[], entries: readonly CommandEntry[]): Promise<Readonly<Record<string, string | string[]>> | undefined> {
+export async function whereSessionIsNext(words: readonly string[], entries: readonly CommandEntry[]): Promise<Readonly<Record<string, string | readonly string[]>> | undefined> {
   const at = words.findIndex((word) => entries.some((entry) => isNamed(entry, word)))
   const entry = entries.find((each) => isNamed(each, words[at] ?? ''))
   if (entry === undefined) return undefined
   const module = await entry.load()
   const options: Readonly<Record<string, Options>> = { ...module.options, ...globalOptions }
-  const given: Record<string, string | string[]> = {}
+  const given: Record<string, string[]> = {}
   let position = 0
   const rest = words.filter((word, index) => index !== at && word !== '=').values()
   for (const word of rest) {
@@ -38,9 +38,10 @@ export async function whereSessionIsNext(words: readonly string[], entries: read
     const taken = value ?? rest.next().value
     // The value of an option is next.
     if (taken === undefined) return undefined
-    given[name] = option.array === true ? [...(given[name] ?? []), taken] : taken
+    given[name] = option.array === true ? [...(given[name] ?? []), taken] : [taken]
   }
-  return position < sessionPositions(module.positionals) ? given : undefined
+  if (position >= sessionPositions(module.positionals)) return undefined
+  return Object.fromEntries(Object.entries(given).map(([name, values]) => [name, options[name]?.array === true ? values : (values[0] ?? '')]))
 }
 
 function isNamed(entry: CommandEntry, word: string): boolean {

@@ -18,7 +18,7 @@ export const globalOptions = {
   'json': { type: 'boolean', describe: 'Print one JSON object' },
   'quiet': { type: 'boolean', describe: 'Problems only; no progress' },
   'verbose': { type: 'boolean', describe: 'Say more' },
-  'log-file': { type: 'string', describe: 'Write the log to this file instead of stderr' },
+  'log-file': { type: 'string', describe: 'Write the log to this file instead of stderr; at 10 MB a new one is begun, five are kept' },
   'now': { type: 'string', hidden: true, describe: 'The time to work with, ISO 8601 (tests)' },
   'color': { choices: colourChoices, describe: 'Colour the severity words; --no-color is the same as never' },
   'config': { type: 'string', describe: 'The configuration file' },

@@ -90,7 +90,8 @@ export function createProgress(options: ProgressOptions): Progress {
 export function progressText(task: ProgressTask, done: number, elapsed: number): string {
   const amount = (count: number): string => (task.unit === 'bytes' ? bytesText(count) : groupDigits(Math.round(count)))
   const rate = elapsed > 0 ? (done * 1000) / elapsed : 0
-  const speed = rate > 0 ? `, ${amount(rate)}/s` : ''
+  const slow = task.unit === 'items' && rate < 1
+  const speed = rate === 0 ? '' : slow ? `, ${amount(rate * 60)}/min` : `, ${amount(rate)}/s`
   if (task.total === undefined || task.total <= 0) return `${task.label} ${amount(done)}${speed}`
   const reached = Math.min(done, task.total)
   const left = rate > 0 ? `, ${durationText(((task.total - reached) * 1000) / rate)} left` : ''

@@ -43,7 +43,7 @@ describe('the package', () => {
   it('holds nothing else: no tests, no sources, no build state', () => {
     expect(
       paths.filter(
-        (path) => !/^(bin\/rewind-admin\.js|dist\/(src|jobs)\/.*\.(js|d\.ts)|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/.test(path),
+        (path) => !/^(bin\/rewind-admin\.js|dist\/(src|jobs)\/.*\.js|dist\/(src\/(?!cli\/)|jobs\/).*\.d\.ts|man\/rewind-admin\.1|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/.test(path),
       ),
     ).toEqual([])
   })

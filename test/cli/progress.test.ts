@@ -2,12 +2,23 @@ import { describe, expect, it } from 'vitest'
 import { createProgress, progressText, type ProgressOptions } from '../../src/cli/progress.js'
 import type { OutputStream } from '../../src/cli/output.js'
 
-/** A stream that keeps each write, and a clock that is turned by hand. */
-function fakes(mode: ProgressOptions['mode'], columns = 80): { writes: string[]; clock: { now: number }; options: ProgressOptions } {
+interface Timer {
+  readonly milliseconds: number
+  readonly act: () => void
+}
+
+/** A stream that keeps each write, and a clock and timers that are turned by hand. */
+function fakes(mode: ProgressOptions['mode'], columns = 80): { writes: string[]; clock: { now: number }; timers: Set<Timer>; options: ProgressOptions } {
   const writes: string[] = []
   const clock = { now: 1000 }
+  const timers = new Set<Timer>()
+  const every = (milliseconds: number, act: () => void): (() => void) => {
+    const timer = { milliseconds, act }
+    timers.add(timer)
+    return () => timers.delete(timer)
+  }
   const stream: OutputStream = { columns, write: (text) => writes.push(text) }
-  return { writes, clock, options: { stream, mode, monotonic: () => clock.now } }
+  return { writes, clock, timers, options: { stream, mode, monotonic: () => clock.now, every } }
 }
 
 describe('progress', () => {
@@ -66,6 +77,35 @@ describe('progress', () => {
     }
     progress.end()
     expect(writes).toEqual(['sessions 25% (1,000 of 4,000), 100/s, 30 s left\n', 'sessions 50% (2,000 of 4,000), 100/s, 20 s left\n'])
+  })
+
+  it('says each ten seconds where it stands while one long item moves nothing forward, until the end', () => {
+    const { writes, clock, timers, options } = fakes('lines')
+    const progress = createProgress(options)
+    progress.begin({ label: 'verify', total: 4, unit: 'items' })
+    progress.advance(1)
+    const [timer] = timers
+    expect(timer?.milliseconds).toBe(10_000)
+    clock.now += 10_000
+    timer?.act()
+    clock.now += 10_000
+    timer?.act()
+    expect(writes).toEqual(['verify 25% (1 of 4), 6/min, 30 s left\n', 'verify 25% (1 of 4), 3/min, 1 min left\n'])
+    progress.end()
+    expect(timers.size).toBe(0)
+    timer?.act()
+    expect(writes).toHaveLength(2)
+  })
+
+  it('has one timer however often work begins, and none when it is off', () => {
+    const { timers, options } = fakes('line')
+    const progress = createProgress(options)
+    progress.begin({ label: 'one', unit: 'items' })
+    progress.begin({ label: 'two', unit: 'items' })
+    expect([...timers].map(({ milliseconds }) => milliseconds)).toEqual([100])
+    const off = fakes('off')
+    createProgress(off.options).begin({ label: 'x', unit: 'items' })
+    expect(off.timers.size).toBe(0)
   })
 
   it('writes nothing when it is off', () => {

@@ -142,6 +142,8 @@ export const commandTable: readonly CommandEntry[] = [
     describe: 'Run a job whenever it is due, in the foreground, where there is no scheduler',
     example: 'daemon --job nightly --at 03:30 --apply',
     load: async () => (await import('./daemon.js')).command,
+  },
+  {
     name: 'report',
     usage: '',
     describe: 'Show sizes, growth, findings, and what nights removed and will remove; --html makes a page of it',

@@ -1,6 +1,6 @@
 import type { HistoryEntry } from '../../operations/history.js'
 import { bytesText, countText, durationText } from '../text/units.js'
-import { html, Markup } from './markup.js'
+import { html, type Markup } from './markup.js'
 import { dataTable, dayText, timeOf } from './table.js'
 
 const width = 720

@@ -1,14 +1,14 @@
 import { bytesText, groupDigits } from '../text/units.js'
-import { html, Markup } from './markup.js'
+import { html, type Markup } from './markup.js'
 
 /** How the cells of a column are shown, and what they are sorted by. Times are milliseconds since 1970. */
-export interface HtmlColumn {
+interface HtmlColumn {
   readonly title: string
   /** `name`: the head of its row; `words`: long text; left out: short text. */
   readonly kind?: 'name' | 'words' | 'bytes' | 'share' | 'number' | 'time' | 'severity'
 }
 
-export type HtmlCell = string | number | undefined
+type HtmlCell = string | number | undefined
 
 export interface HtmlTable {
   readonly id: string
@@ -53,6 +53,7 @@ function cell({ kind }: HtmlColumn, value: HtmlCell, largest: number): Markup {
       return html`<td class="${value}">${value}</td>`
     case 'words':
       return html`<td class="words">${value}</td>`
+    case undefined:
     default:
       return html`<td>${value}</td>`
   }

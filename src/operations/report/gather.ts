@@ -21,14 +21,14 @@ export interface ReportContext extends Omit<JobContext, 'apply'> {
 }
 
 /** A session with all that it takes up; `total` is the sum of `size`. */
-export interface SessionUse {
+interface SessionUse {
   readonly row: SessionRow
   readonly size: SessionBytes
   readonly total: number
 }
 
 /** What the sessions of one project take up; `undefined` is what names none. */
-export interface ProjectUse {
+interface ProjectUse {
   readonly project: string | undefined
   readonly sessions: number
   readonly bytes: number
@@ -37,7 +37,7 @@ export interface ProjectUse {
 }
 
 /** What waits in the trash, and how much of it the next night would remove for good. Bytes as counted when it was put there. */
-export interface TrashUse {
+interface TrashUse {
   readonly entries: number
   readonly bytes: number
   readonly due: number

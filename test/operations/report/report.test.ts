@@ -64,7 +64,7 @@ function storeOf({ report: { extra } }: StoresReport): StoreJson {
 async function threeProjects(): Promise<string> {
   const root = await emptyRoot()
   const S3 = uuidOf('third')
-  session(root, '-a', S1, 1, { cwd: '/w/a', lines: [snap('m-1111', { 'x.md': `${H}@v1`, 'y.md': `${H2}@v1` }, now)] })
+  session(root, '-a', S1, 1, { cwd: '/w/a', lines: [snap('m-1111', { 'x.md': `${H}@v1`, 'y.md': `${H2}@v1` }, new Date(now).toISOString())] })
   session(root, '-b', S2, 2, { cwd: '/w/b' })
   session(root, '-c', S3, 3, { cwd: '/w/c' })
   writeBackup(root, S1, `${H}@v1`, 'x'.repeat(5000))
