@@ -4,8 +4,8 @@ import { html, type Markup } from './markup.js'
 import { dataTable, dayText, timeOf } from './table.js'
 
 const width = 720
-const height = 230
-const edge = { left: 96, right: 8, top: 14, bottom: 36 }
+const height = 240
+const edge = { left: 96, right: 8, top: 24, bottom: 36 }
 
 /** Runs that are drawn; the table beside the chart has them too. */
 const mostBars = 60
