@@ -1,5 +1,5 @@
 import { sessionTotal } from '../../operations/report/measure.js'
-import type { StoreFacts } from '../../operations/report/gather.js'
+import { nightNotes, type StoreFacts } from '../../operations/report/gather.js'
 import { growthWords } from '../html/chart.js'
 import { printable } from '../text/printable.js'
 import { table } from '../text/table.js'
@@ -39,12 +39,12 @@ function storeText(facts: StoreFacts, top: number): string {
     ['format', facts.format],
     ['sessions', `${groupDigits(sessions.length)}, ${bytesText(sessionTotal(areas))}`],
     ['transcripts', bytesText(areas.transcripts)],
-    ['backups', `${bytesText(areas.backups)} in ${countText(facts.backups, 'file')}`],
+    ['backups', `${bytesText(areas.backups)} in ${groupDigits(facts.backups)}`],
     ['companion files', bytesText(areas.companions)],
     ['leftovers', bytesText(areas.leftovers)],
     ['our own folder', `${bytesText(areas.own)}; in the trash ${countText(trash.entries, 'entry', 'entries')}, ${bytesText(trash.bytes)}`],
     ['growth', growthText(facts)],
-    ...facts.night.errors.map(({ message }) => ['next night', message]),
+    ...nightNotes(facts.night).map((note) => ['next night', note]),
   ]
   return `${printable(facts.root)}\n${table(untitled, rows, '  ')}${lists.join('')}`
 }

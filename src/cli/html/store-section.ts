@@ -1,6 +1,6 @@
 import { placeText, type Finding } from '../../model/finding.js'
 import { sessionTotal } from '../../operations/report/measure.js'
-import type { StoreFacts } from '../../operations/report/gather.js'
+import { nightNotes, type StoreFacts } from '../../operations/report/gather.js'
 import { bytesText, countText, groupDigits } from '../text/units.js'
 import { growthChart } from './chart.js'
 import { html, type Markup } from './markup.js'
@@ -39,7 +39,7 @@ function overview({ areas, sessions: all, backups, trash, retention, night, vers
 <div><dt>Sessions</dt><dd>${groupDigits(all.length)}</dd></div>
 <div><dt>Sessions take</dt><dd>${bytesText(sessionTotal(areas))}</dd></div>
 <div><dt>Transcripts</dt><dd>${bytesText(areas.transcripts)}</dd></div>
-<div><dt>Backups (${groupDigits(backups)} files)</dt><dd>${bytesText(areas.backups)}</dd></div>
+<div><dt>Backups (${groupDigits(backups)})</dt><dd>${bytesText(areas.backups)}</dd></div>
 <div><dt>Beside the transcripts</dt><dd>${bytesText(areas.companions + areas.leftovers)}</dd></div>
 <div><dt>Our own folder; trash ${bytesText(trash.bytes)}</dt><dd>${bytesText(areas.own)}</dd></div>
 <div><dt>Kept for</dt><dd${retention.kind === 'unknowable' ? html` class="words"` : undefined}>${period}</dd></div>
@@ -65,12 +65,12 @@ function findings(found: readonly Finding[], id: string): Markup {
 }
 
 function nextNight({ night, trash }: StoreFacts, id: string): Markup {
-  const { plan, kept, errors } = night
+  const { plan, kept } = night
   const bytes = plan.reduce((sum, item) => sum + item.bytes, 0)
   const rows = plan.map(({ action, path, bytes: size, reason }) => [path, action, size, reason])
   const columns = [{ title: 'path', kind: 'name' }, { title: 'action' }, { title: 'size', kind: 'share' }, { title: 'reason', kind: 'words' }] as const
   return html`<p>It would move ${countText(plan.length, 'item')} (${bytesText(bytes)}) into the trash, remove ${countText(trash.due, 'entry', 'entries')} (${bytesText(trash.dueBytes)}) of the trash for good, and keep ${countText(kept.length, 'session')}.</p>
-${errors.map(({ message }) => html`<p class="note">${message}</p>`)}
+${nightNotes(night).map((note) => html`<p class="note">${note}</p>`)}
 ${rows.length === 0 ? undefined : dataTable({ id: `${id}-next-table`, label: 'What the next night would remove', columns, rows })}`
 }
 

@@ -1,10 +1,11 @@
 import type { Store } from '../../formats/format.js'
 import type { PathProbe } from '../../fs/path-probe.js'
-import { RewindAdminError, systemErrorCode } from '../../model/errors.js'
+import { isFields } from '../../model/fields.js'
 import type { ErrorItem, Report } from '../../model/report.js'
 import { effectiveRetention, type Retention } from '../../model/retention.js'
 import { dueEntries, listTrash, type TrashEntry } from '../../plan/trash.js'
 import { configLayers } from '../../settings/config.js'
+import { errorWords } from '../error-words.js'
 import { readHistory, type HistoryEntry } from '../history.js'
 import { readRows } from '../list.js'
 import { findDeadProjects, type DeadProjects } from '../purge/dead-projects.js'
@@ -49,7 +50,6 @@ export interface StoreFacts {
   readonly root: string
   readonly format: string
   readonly areas: Areas
-  /** Files in backup folders. */
   readonly backups: number
   /** Largest first. */
   readonly sessions: readonly SessionUse[]
@@ -86,7 +86,7 @@ export async function gather(store: Store, job: Job, context: ReportContext): Pr
     root: store.root,
     format: store.format,
     areas: size.areas,
-    backups: size.backups,
+    backups: rows.reduce((sum, { backups }) => sum + backups, 0),
     sessions,
     projects: projectsOf(sessions),
     paths: pathsOf(rows),
@@ -99,6 +99,13 @@ export async function gather(store: Store, job: Job, context: ReportContext): Pr
     night: await runJob([store], job, { ...context, apply: false }),
     errors: [...size.errors, ...errors],
   }
+}
+
+/** Why the next night would not do all of its steps, in words, each once. */
+export function nightNotes({ errors, extra }: Report): string[] {
+  const steps = Array.isArray(extra?.steps) ? (extra.steps as readonly unknown[]).filter(isFields) : []
+  const leftOut = steps.flatMap(({ step, state, message }) => (state === 'left out' ? [`${String(step)}: ${String(message)}`] : []))
+  return [...new Set([...errors.map(({ message }) => message), ...leftOut])]
 }
 
 function usesOf(rows: readonly SessionRow[], bySession: ReadonlyMap<string, SessionBytes>): SessionUse[] {
@@ -148,9 +155,8 @@ function attempt<T>(errors: ErrorItem[], path: string, read: () => T, otherwise:
   try {
     return read()
   } catch (error) {
-    const code = error instanceof RewindAdminError ? error.code : systemErrorCode(error)
-    if (code === undefined) throw error
-    errors.push({ code, path, message: error instanceof Error ? error.message : code })
+    const { code, message } = errorWords(error)
+    errors.push({ code, path, message })
     return otherwise
   }
 }

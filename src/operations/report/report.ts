@@ -5,7 +5,7 @@ import type { ErrorItem, Json, Report } from '../../model/report.js'
 import { rowJson } from '../list.js'
 import type { Job } from '../run/job.js'
 import { retentionJson } from '../status.js'
-import { gather, type ReportContext, type StoreFacts } from './gather.js'
+import { gather, nightNotes, type ReportContext, type StoreFacts } from './gather.js'
 import { sessionTotal } from './measure.js'
 
 export interface StoresReport {
@@ -94,7 +94,7 @@ function storeJson(facts: StoreFacts): Json {
       actions: night.plan.length,
       bytes: night.plan.reduce((sum, { bytes }) => sum + bytes, 0),
       steps: night.extra?.steps ?? [],
-      refused: night.errors.map(({ message }) => message),
+      refused: nightNotes(night),
     },
   }
 }

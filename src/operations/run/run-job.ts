@@ -168,12 +168,12 @@ function leaveResult(
 ): void {
   const { now, runId, signal } = context
   const codes = done.rows.map((row) => row.exitCode)
+  const exitCode = worstExit(signal?.aborted === true ? [...codes, stoppedBy(signal)] : codes)
   try {
     const failure = holding(failures)
     if (failure !== undefined) noteFailure(store, { job: job.name, runId, now }, failure)
     // One that no longer holds.
     else if (heldBack(store, now) === undefined) forgetFailure(store)
-    const exitCode = worstExit(signal?.aborted === true ? [...codes, stoppedBy(signal)] : codes)
     writeStatus(store, {
       job: job.name,
       runId,
@@ -186,8 +186,8 @@ function leaveResult(
     })
     recordHistory(store, { now, job: job.name, runId, exitCode, done: done.plan })
   } catch (error) {
-    const { code, exitCode, message } = errorWords(error)
+    const { code, exitCode: failed, message } = errorWords(error)
     gathered.errors.push({ code, path: statusFile(store), message: `the result of the job could not be left there: ${message}` })
-    gathered.codes.push(exitCode)
+    gathered.codes.push(failed)
   }
 }

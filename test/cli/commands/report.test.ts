@@ -12,7 +12,7 @@ describe('report', () => {
     expect([exitCode, stderr]).toEqual([0, ''])
     // Four backups of 6, 11, 6 and 6 bytes.
     expect(stdout).toMatch(new RegExp(`transcripts +${((transcripts.new + transcripts.old) / 1000).toFixed(1)} kB\n`))
-    expect(stdout).toMatch(/backups +29 B in 4 files\n/)
+    expect(stdout).toMatch(/backups +29 B in 4\n/)
     expect(stdout).toMatch(/growth +no run was recorded yet\n/)
     expect(stdout).toMatch(/ +23 B +a\.md\n +6 B +b\.md\n/)
     expect(stdout.indexOf(S1)).toBeLessThan(stdout.indexOf(S2))
