@@ -16,8 +16,9 @@ const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest
 function slimCopy(): string {
   const folder = mkdtempSync(join(tmpdir(), 'rewind-admin-package-'))
   for (const name of ['package.json', 'bin', 'dist', 'README.md', 'CHANGELOG.md', 'LICENSE']) cpSync(name, join(folder, name), { recursive: true })
-  execFileSync(process.execPath, ['.ci/slim.js', folder])
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'))
+  execFileSync('npm', ['run', '--silent', 'man'], { cwd: folder, shell: process.platform === 'win32' })
+  execFileSync(process.execPath, ['.ci/slim.js', folder])
   return folder
 }
 
@@ -43,7 +44,7 @@ describe('the package', () => {
   it('holds nothing else: no tests, no sources, no build state', () => {
     expect(
       paths.filter(
-        (path) => !/^(bin\/rewind-admin\.js|dist\/(src|jobs)\/.*\.js|dist\/(src\/(?!cli\/)|jobs\/).*\.d\.ts|man\/rewind-admin\.1|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/.test(path),
+        (path) => !/^(bin\/rewind-admin\.js|dist\/(src|jobs)\/.*\.js|dist\/(src\/(?!cli\/)|jobs\/).*\.d\.ts|man\/rewind-admin\.1|README\.md|CHANGELOG\.md|LICENSE|package\.json|man\/rewind-admin\.1)$/.test(path),
       ),
     ).toEqual([])
   })

@@ -15,7 +15,7 @@ const longestSlug = 200
 const block = Buffer.allocUnsafeSlow(256 * 1024)
 
 /** The name of the folder of a project (formats/claude-code section 1). */
-export function slugOf(folder: string): string {
+function slugOf(folder: string): string {
   return folder.replace(/[^A-Za-z0-9]/g, '-')
 }
 

@@ -50,12 +50,13 @@ describe('daemon', () => {
     expect(await cli.json('status', S2)).toMatchObject({ summary: { state: 'there' } })
   })
 
-  it('goes on when the store cannot be worked on, and says why each time', async () => {
+  it('goes on when the store cannot be worked on, says why, and removes nothing after that', async () => {
     const { home, root } = await notes()
     writeFileSync(join(root, 'settings.json'), '{')
     const { stderr, status } = await daemon(home, 2.5, '--at', '@hourly', '--apply', '--root', root)
-    expect(status).toMatchObject({ counts: { runs: 2, failed: 2 }, lastRun: { exitCode: 65 } })
-    expect(stderr.match(/settings\.json/g)?.length).toBeGreaterThanOrEqual(2)
+    // The second run is held back by the failure of the first one, which is no failure of its own.
+    expect(status).toMatchObject({ counts: { runs: 2, failed: 1 }, lastRun: { exitCode: 0 } })
+    expect(stderr).toContain('settings.json')
     const gone = await daemon(home, 1.5, '--at', '@hourly', '--root', join(home, 'none'))
     expect(gone.status).toMatchObject({ counts: { runs: 1, failed: 1 }, lastRun: { exitCode: 10 } })
   })

@@ -16,7 +16,7 @@ async function scene(): Promise<{ root: string; home: string }> {
     JSON.stringify({ type: 'user', uuid: 'm1', parentUuid: null, sessionId: S1, cwd: '/w/app', timestamp: '2026-11-20T00:00:00.000Z', message: { role: 'user', content: 'look at "/w/app" and \\"cwd\\":\\"/w/app\\"' } }),
     snap('m1', { 'a.txt': `${H}@v1`, '/w/app/sub/b.txt': null, '/w/app2/c.txt': null }, '2026-11-20T00:00:00.000Z'),
     delta('m1', 'm1', '/w/app/d.txt', { backupFileName: `${H}@v2`, version: 2, backupTime: '2026-11-20T00:00:00.000Z', realParentDir: '/w/app' }),
-    userLine('m2', { parent: 'm1', cwd: '/w/app/sub' } as never),
+    userLine('m2', { parent: 'm1', cwd: '/w/app/sub' }),
   ]
   writeTranscript(root, '-w-app', S1, lines, old)
   writeBackup(root, S1, `${H}@v1`, 'one', old)
