@@ -95,6 +95,7 @@ export const findingKinds = {
   'notification-failed': { severity: 'warn', title: 'A ping, a hook or the metrics file of a job failed; the job itself was not touched by it.' },
   'sidecar-damaged': { severity: 'warn', title: 'A file or folder of our own beside the store is not as we made it.' },
   'memory-left': { severity: 'info', title: 'A project moved, and its memory stayed in the old folder.' },
+  'conversation-left': { severity: 'info', title: 'A project moved, and the conversation still names the old folder.' },
   'checkpoints-from-state': { severity: 'info', title: 'Checkpoints that the transcript no longer names were read from our own state file.' },
   'state-unusable': { severity: 'warn', title: 'Our own state file of a session cannot be used; only the transcript counts.', remedy: 'rewind-admin migrate' },
   'schedule-path-gone': { severity: 'error', title: 'A scheduled job names a program or a script that is no longer there.', remedy: 'rewind-admin schedule install' },

@@ -44,7 +44,7 @@ describe('the package', () => {
   it('holds nothing else: no tests, no sources, no build state', () => {
     expect(
       paths.filter(
-        (path) => !/^(bin\/rewind-admin\.js|dist\/(src|jobs)\/.*\.js|dist\/(src\/(?!cli\/)|jobs\/).*\.d\.ts|man\/rewind-admin\.1|README\.md|CHANGELOG\.md|LICENSE|package\.json|man\/rewind-admin\.1)$/.test(path),
+        (path) => !/^(bin\/rewind-admin\.js|dist\/(src|jobs)\/.*\.js|dist\/(src\/(?!cli\/)|jobs\/).*\.d\.ts|man\/rewind-admin\.1|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/.test(path),
       ),
     ).toEqual([])
   })
@@ -55,9 +55,9 @@ describe('the package', () => {
   })
 
   it('runs: the program, its thread and the library', () => {
-    const run = (...words: string[]): string => execFileSync(process.execPath, words, { cwd: folder, encoding: 'utf8' })
+    const run = (...words: string[]): string => execFileSync(process.execPath, words, { cwd: folder, env: { ...process.env, HOME: folder, XDG_CONFIG_HOME: folder }, encoding: 'utf8' })
     expect(run('bin/rewind-admin.js', '--version').trim()).toBe((JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version)
-    const report = run('bin/rewind-admin.js', 'run', 'nightly', '--sample-if-none', '--config', join(folder, 'none.json'), '--json', '--now', '2026-11-30T12:00:00Z')
+    const report = run('bin/rewind-admin.js', 'run', 'nightly', '--sample-if-none', '--json', '--now', '2026-11-30T12:00:00Z')
     expect(JSON.parse(report)).toMatchObject({ command: 'run' })
     expect(run('--input-type=module', '-e', "import { verify } from 'rewind-admin'; console.log(typeof verify)").trim()).toBe('function')
   })

@@ -16,6 +16,8 @@ import { folderOfId, groupNumber, isClean, parseRef, storeMarker, storeVersion }
 import { isVisible, readLog, type Log } from './log.js'
 import { readLogHead, type LogHead } from './log-head.js'
 import { LogPlaces } from './log-places.js'
+import { planMove } from './migrate-move.js'
+import { planUpgrade } from './migrate.js'
 import { conversationFolders, looksLikeStore, snapshotsIn, storePlaces } from './place.js'
 import { fileLimit, policyLayers, readGates } from './policy.js'
 import { readingOf, readState, type SessionState } from './reading.js'
@@ -83,6 +85,10 @@ export function openDshRewind(root: string, around: Surroundings, unpacker: Unpa
     checkpointAt: (session, reading, word) => checkpointAt(states.of(session, reading), reading, word),
     check: (session, reading, { now }) => checkFolder(real, session, states.of(session, reading), { now, knowsLogs: places.isKnown }),
     capSession: (session, reading, max, { now }) => chooseGroups(real, session, states.of(session, reading), max, now),
+    migrate: (session, reading, { move }) => {
+      const state = states.of(session, reading)
+      return move === undefined ? planUpgrade(real, session, state, places.hasOlder(session.id)) : planMove(real, session, state, move)
+    },
     interruptedRestores: (session) => states.fresh(session).journals.map((journal) => interrupted(session.id, journal)).filter((each) => each !== undefined),
     copying: {
       isSessionId: (text) => isClean(text) && !text.startsWith('.'),

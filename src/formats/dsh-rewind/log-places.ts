@@ -36,10 +36,18 @@ export class LogPlaces {
 
   /** The log that counts for a session: the highest version, then the one written last. */
   of(session: string): LogFile | undefined {
-    this.#folders ??= this.#index()
-    const found = (this.#folders.get(session) ?? []).flatMap((folder) => logsIn(folder))
-    const [best] = found.sort((a, b) => b.version - a.version || modifiedAt(b) - modifiedAt(a) || Number(a.packed) - Number(b.packed))
+    const [best] = this.#all(session).sort((a, b) => b.version - a.version || modifiedAt(b) - modifiedAt(a) || Number(a.packed) - Number(b.packed))
     return best
+  }
+
+  /** True when a log of an older format lies beside the one that counts: the host converted it, and counted anew. */
+  hasOlder(session: string): boolean {
+    return new Set(this.#all(session).map(({ version }) => version)).size > 1
+  }
+
+  #all(session: string): LogFile[] {
+    this.#folders ??= this.#index()
+    return (this.#folders.get(session) ?? []).flatMap((folder) => logsIn(folder))
   }
 
   /** True when a log of any session is packed. */

@@ -10,6 +10,7 @@ import { Conversations, foldersOf } from './conversations.js'
 import { forkRulesOf } from './fork.js'
 import { looksLikeStore, takeInventory } from './inventory.js'
 import { backupFolderOf, sidecarOf } from './layout.js'
+import { planMigration } from './migrate.js'
 import { messagesOf } from './messages.js'
 import { readSession } from './reading.js'
 import { rebuildState } from './rebuild.js'
@@ -69,6 +70,7 @@ export function openPiCandyUndo(root: string, around: Surroundings): Store {
     pathHash: (key) => hash('sha256', key, 'hex').slice(0, 16),
     check: (session, reading, { now }) => checkSession({ root: real, conversations }, session, reading, now),
     capSession: (session, _reading, max) => capSession(real, session, max),
+    migrate: (session, reading, { move }) => planMigration(real, session, reading, { move, conversation: conversations.headersOf(session.id)[0]?.path }),
     rebuildRecords: (session, how) => rebuildState({ root: real, conversations, baseFolder }, session, how),
     agentRedo: agentRedoOf(real, limits.redoItems),
   }

@@ -50,7 +50,7 @@ describe('on a store of dsh-rewind', () => {
     const { home, project, dsh, cli } = await world()
     const before = snapshotTree(home)
     const status = await cli.json('status')
-    expect(status.stores).toMatchObject([{ root: dsh.root, format: 'dsh-rewind', sessions: 1, checkpoints: 2, backups: 2, bytes: 4, retention: { days: null, source: 'default' } }])
+    expect(status.stores).toMatchObject([{ root: dsh.root, format: 'dsh-rewind', sessions: 1, checkpoints: 2, backups: 2, bytes: 4, retention: { days: 'never', source: 'default' } }])
     expect((await cli.json('list')).sessions).toMatchObject([{ id: dshSession, project, checkpoints: 2, backups: 2, bytes: 4, live: false }])
     const show = await cli.json('show', 'session-')
     expect(show.checkpoints).toMatchObject([
@@ -134,7 +134,7 @@ describe('on a store of dsh-rewind', () => {
 
   it('expire keeps sessions for ever, unless a period says otherwise; trash restore brings them back as they were', async () => {
     const { dsh, cli } = await world()
-    expect(await cli.json('expire', '--apply')).toMatchObject({ plan: [], kept: [{ session: dshSession }], summary: { retention: { period: 'for ever', days: null } } })
+    expect(await cli.json('expire', '--apply')).toMatchObject({ plan: [], kept: [{ session: dshSession }], summary: { retention: { period: 'for ever', days: 'never' } } })
     const before = snapshotTree(dsh.folder())
     const expired = await cli.json('expire', '--older-than', '30d', '--apply')
     expect(expired.plan).toMatchObject([{ action: 'trash-session', path: dshSession }])
@@ -233,7 +233,7 @@ describe('on a store of dsh-rewind', () => {
     const { cli } = await world()
     expect((await cli('run', 'nightly', '--apply')).exitCode).toBe(0)
     const doctor = await cli.json('doctor')
-    expect(doctor.stores).toMatchObject([{ format: 'dsh-rewind', sessions: 1, retention: { days: null, source: 'default' } }])
+    expect(doctor.stores).toMatchObject([{ format: 'dsh-rewind', sessions: 1, retention: { days: 'never', source: 'default' } }])
   })
 
   it('R95 of two homes: a session that lies in both roots is not guessed', async () => {
