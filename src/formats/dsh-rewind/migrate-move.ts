@@ -3,7 +3,7 @@ import { movedPath } from '../../model/session-state.js'
 import type { SessionRef } from '../../model/session.js'
 import type { MigratedFile, Migration, MigrationRequest } from '../format.js'
 import { isFinished } from './journal.js'
-import { inGroup } from './layout.js'
+import { inGroup, storeVersion } from './layout.js'
 import { madeFrom } from './migrate-files.js'
 import { fieldsOf, withFields } from './migrate-records.js'
 import type { SessionState } from './reading.js'
@@ -52,7 +52,7 @@ export function planMove(root: string, ref: SessionRef, state: SessionState, mov
 
 /** The fields of a record that name the old folder, or something below it, with what they say afterwards. */
 function changesOf(fields: Fields, { from, to }: Move): Fields {
-  const own = typeof fields.store === 'number' ? ['file', 'parent'] : ['path']
+  const own = fields.store === storeVersion ? ['file', 'parent'] : ['path']
   return Object.fromEntries(
     own.flatMap((key) => {
       const value = fields[key]
