@@ -1,7 +1,7 @@
 // What `npm pack` ships of the build: the modules in a few files without blanks and comments, and of the types only those that
 // the library's own types lead to. Run after the build, on the package itself or on a copy of it: `slim.js [folder]`;
 // `npm run build` makes all of it again.
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -29,7 +29,11 @@ await build({
 })
 
 const types = new Set()
-collect(join(dist, 'src/index.d.ts'))
+const index = join(dist, 'src/index.d.ts')
+collect(index)
+// What the library exports keeps its words; what it only leads to is read by compilers alone.
+const described = new Set([index, ...importsOf(index)])
+for (const file of types) if (!described.has(file)) writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/^ *\/\*\*.*?\*\/\n/gms, ''))
 for (const name of readdirSync(dist, { recursive: true })) {
   if (name.startsWith('packed/')) continue
   if (name.endsWith('.js') || (name.endsWith('.d.ts') && !types.has(join(dist, name)))) rmSync(join(dist, name))
@@ -47,5 +51,10 @@ rmSync(join(dist, 'packed'), { recursive: true })
 function collect(file) {
   if (types.has(file)) return
   types.add(file)
-  for (const [, path] of readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?['"](\.[^'"]+)\.js['"]/g)) collect(resolve(dirname(file), `${path}.d.ts`))
+  for (const other of importsOf(file)) collect(other)
+}
+
+function importsOf(file) {
+  const paths = readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?['"](\.[^'"]+)\.js['"]/g)
+  return [...paths].map(([, path]) => resolve(dirname(file), `${path}.d.ts`))
 }

@@ -27,9 +27,9 @@ export function sideBytesOf(bytes: Buffer): Buffer {
 
 /** A version 1 journal as version 2 under its own name: texts stay texts (section 2.6). */
 export function secondJournalOf(bytes: Buffer): Buffer {
-  const { version: _, actions, ...rest } = parse(bytes)
+  const { actions, ...rest } = parse(bytes)
   const changed = Array.isArray(actions) ? (actions as unknown[]).map(secondAction) : actions
-  return json({ version: 2, ...rest, actions: changed })
+  return json({ ...rest, version: 2, actions: changed })
 }
 
 /** True when a journal is of the first version. */

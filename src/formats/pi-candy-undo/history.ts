@@ -88,7 +88,7 @@ class HistoryReader {
 }
 
 /** Ids of the snapshots: their own, else their key; a second one of the same name gets its place behind it. */
-function idsOf({ snapshots }: Pick<State, 'snapshots'>): string[] {
+export function idsOf({ snapshots }: Pick<State, 'snapshots'>): string[] {
   const seen = new Set<string>()
   return snapshots.map(({ id, key }, order) => {
     const own = id ?? key
