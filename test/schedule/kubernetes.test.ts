@@ -4,7 +4,7 @@ import { parseCalendar } from '../../src/schedule/calendar.js'
 import { kubernetesManifests, manifestsOf } from '../../src/schedule/kubernetes.js'
 import { yamlOf } from '../../src/schedule/yaml.js'
 
-const options = { job: 'nightly', calendar: parseCalendar('17 3 * * *'), shards: 4, image: 'registry.example/rewind-admin:1.0', claim: 'homes' }
+const options = { job: 'nightly', calendar: parseCalendar('17 3 * * *'), shards: 4, image: 'images.example/rewind-admin:1.0', claim: 'homes' }
 
 /*
  * The part of the Kubernetes API that is used, as its reference has it (batch/v1 CronJob and Job, core/v1 Pod). A field that is not

@@ -63,7 +63,7 @@ export const commandTable: readonly CommandEntry[] = [
     name: 'migrate',
     usage: '[session..]',
     describe: 'Bring older states up to date, or to where a project moved; a preview without --apply',
-    example: 'migrate --move ~/notes ~/work/notes',
+    example: 'migrate --move ~/notes ~/code/notes',
     load: async () => (await import('./migrate.js')).command,
   },
   {
