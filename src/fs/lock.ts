@@ -34,6 +34,8 @@ export interface LockOptions {
   readonly token: string
   /** How long to wait for another holder, in milliseconds. */
   readonly waitMs: number
+  /** How long to wait between two looks, in milliseconds; 100. */
+  readonly stepMs?: number
   readonly processes: ProcessTable
   /** Owner of the lock file, when a privileged user works on another one's store. */
   readonly owner?: { readonly uid: number; readonly gid: number }
@@ -46,7 +48,7 @@ export interface HeldLock {
   release(): void
 }
 
-const stepMs = 100
+const defaultStepMs = 100
 /** A lock without readable content is none that a running program wrote: contents appear at once with the name. */
 const unreadableForMs = 60_000
 
@@ -67,6 +69,7 @@ export async function acquireLock(path: string, options: LockOptions): Promise<H
     command: options.command,
     acquiredAt: new Date(options.now).toISOString(),
   }
+  const stepMs = options.stepMs ?? defaultStepMs
   for (let waited = 0; ; waited += stepMs) {
     // A lock that went away or was cleared is tried again at once; each round takes at least one stale lock away.
     for (let found = tryCreate(path, own, options); ; found = tryCreate(path, own, options)) {

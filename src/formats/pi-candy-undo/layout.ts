@@ -5,6 +5,9 @@ import { isBackupName, isUuid } from '../../model/names.js'
 export const stateName = 'state.json'
 export const backupsName = 'backups'
 
+/** The state before the present one: our own recorder keeps it, the plugin does not know it. */
+export const backupStateName = 'state.json.bak'
+
 /** The plugin's own log in the root. */
 export const logName = 'undo.log'
 

@@ -1,0 +1,117 @@
+import { createHash, hash } from 'node:crypto'
+import { closeSync, constants, fchmodSync, fstatSync, openSync, readSync, unlinkSync } from 'node:fs'
+import { writeWhole } from '../fs/atomic-write.js'
+import { sameStamp, stampOf, tooBig, type Stamp } from './look.js'
+
+const blockSize = 256 * 1024
+let shared: Buffer | undefined
+
+/** A copy of a file that waits for its name: open for syncing, its digest in hex, and what the file was when it was read. */
+export interface StagedCopy {
+  readonly path: string
+  readonly fd: number
+  readonly sha256: string
+  readonly stamp: Stamp
+}
+
+/** What came of copying a file. */
+export type CopyResult = { readonly kind: 'copied'; readonly copy: StagedCopy } | { readonly kind: 'refused'; readonly reason: string }
+
+/** A file that somebody writes to at the same time is read again so often. */
+const tries = 3
+
+/**
+ * Copies the bytes of a plain file to a new file of ours, 0600 until it is whole and then with the mode of its source. A file
+ * that changes while it is read is refused: half of one state and half of another is a state that never was.
+ * @param limit largest size in bytes; 0 for none
+ * @throws system errors of writing; the new file is gone then
+ */
+export function stageCopy(source: string, to: string, limit: number): CopyResult {
+  let from: number
+  try {
+    from = openSync(source, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch (error) {
+    return { kind: 'refused', reason: `it could not be read (${String((error as NodeJS.ErrnoException).code)})` }
+  }
+  try {
+    for (let left = tries; left > 0; left -= 1) {
+      const found = fstatSync(from)
+      if (!found.isFile() || found.nlink > 1) return { kind: 'refused', reason: 'it was replaced while it was read' }
+      if (limit > 0 && found.size > limit) return { kind: 'refused', reason: tooBig(found.size, limit) }
+      const before = stampOf(found)
+      const copy = copyOpen(from, to, before)
+      if (sameStamp(before, stampOf(fstatSync(from)))) return { kind: 'copied', copy }
+      discardCopy(copy)
+    }
+    return { kind: 'refused', reason: 'it was written to while it was read' }
+  } finally {
+    closeSync(from)
+  }
+}
+
+/** sha256 in hex of an open file from its begin; also its bytes when they fit into one block. */
+export function digestOf(fd: number, size: number): string {
+  const buffer = (shared ??= Buffer.allocUnsafeSlow(blockSize))
+  if (size < blockSize) {
+    const count = fill(fd, buffer, 0)
+    if (count < blockSize) return hash('sha256', buffer.subarray(0, count), 'hex')
+  }
+  const digest = createHash('sha256')
+  for (let at = 0; ; ) {
+    const count = readSync(fd, buffer, 0, blockSize, at)
+    if (count === 0) return digest.digest('hex')
+    digest.update(buffer.subarray(0, count))
+    at += count
+  }
+}
+
+/** Closes and removes a copy that is not wanted. */
+export function discardCopy({ fd, path }: StagedCopy): void {
+  closeSync(fd)
+  unlinkSync(path)
+}
+
+function copyOpen(from: number, to: string, stamp: Stamp): StagedCopy {
+  const fd = openSync(to, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
+  try {
+    const sha256 = pour(from, fd, stamp.size)
+    if (stamp.mode !== 0o600) fchmodSync(fd, stamp.mode)
+    return { path: to, fd, sha256, stamp }
+  } catch (error) {
+    closeSync(fd)
+    unlinkSync(to)
+    throw error
+  }
+}
+
+function pour(from: number, to: number, size: number): string {
+  const buffer = (shared ??= Buffer.allocUnsafeSlow(blockSize))
+  if (size < blockSize) {
+    const count = fill(from, buffer, 0)
+    if (count < blockSize) {
+      const bytes = buffer.subarray(0, count)
+      writeWhole(to, bytes)
+      return hash('sha256', bytes, 'hex')
+    }
+  }
+  const digest = createHash('sha256')
+  for (let at = 0; ; ) {
+    const count = readSync(from, buffer, 0, blockSize, at)
+    if (count === 0) return digest.digest('hex')
+    const bytes = buffer.subarray(0, count)
+    digest.update(bytes)
+    writeWhole(to, bytes)
+    at += count
+  }
+}
+
+/** Reads from the begin until the file ends or the buffer is full; returns the bytes read. */
+function fill(fd: number, buffer: Buffer, from: number): number {
+  let filled = from
+  while (filled < buffer.length) {
+    const count = readSync(fd, buffer, filled, buffer.length - filled, filled)
+    if (count === 0) break
+    filled += count
+  }
+  return filled
+}

@@ -1,0 +1,152 @@
+import { closeSync, constants, copyFileSync, fsyncSync, linkSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { isNoSpace, writeWhole } from '../fs/atomic-write.js'
+import { syncFolder } from '../fs/sync-folder.js'
+import { backupFolderOf, backupStateName, stateName, statePathOf } from '../formats/pi-candy-undo/layout.js'
+import { serialiseState, type State } from '../formats/pi-candy-undo/state.js'
+import { readStateFile, stateTrouble } from '../formats/pi-candy-undo/state-file.js'
+import { LockedError, NewerFormatError, NoSpaceError, systemErrorCode } from '../model/errors.js'
+
+/** Which file it was that was read: another one, or one that was written to, must be read again. */
+interface FileStamp {
+  readonly ino: number
+  readonly size: number
+  readonly mtimeMs: number
+}
+
+/**
+ * The state.json of one session: read once and then only when somebody else wrote it; written by a temporary file, fsync and
+ * rename, with the one before kept as `.bak`. What cannot be read whole is never taken for an empty one (formats/pi-candy-undo
+ * section 15, 1).
+ */
+export class SessionFile {
+  readonly #root: string
+  readonly #session: string
+  readonly #suffix: () => string
+  #read: { readonly stamp: FileStamp; readonly state: State } | undefined
+
+  /** @param suffix end of the name of a temporary file, new for each: `<pid>-<8 hex digits>` */
+  constructor(root: string, session: string, suffix: () => string) {
+    this.#root = root
+    this.#session = session
+    this.#suffix = suffix
+  }
+
+  get folder(): string {
+    return join(this.#root, this.#session)
+  }
+
+  get backups(): string {
+    return join(this.#root, backupFolderOf(this.#session))
+  }
+
+  /**
+   * The state as it is on the disk; `undefined` for a session that has nothing yet.
+   * @throws LockedError when it is damaged, or lost while backups are there; NewerFormatError for a newer one. The session is
+   *   read-only then, and nothing was changed
+   */
+  load(): State | undefined {
+    const stamp = this.#stamp()
+    if (stamp !== undefined && this.#read !== undefined && sameFile(stamp, this.#read.stamp)) return this.#read.state
+    const file = readStateFile(this.#root, statePathOf(this.#session))
+    if (file.kind === 'missing' && !this.#holdsBackups()) return undefined
+    const path = join(this.#root, statePathOf(this.#session))
+    if (file.kind === 'read' && file.parsed.kind === 'newer') {
+      throw new NewerFormatError(`${path} is of version ${String(file.parsed.version)}; nothing was recorded, and nothing of the session was changed`, {
+        hint: 'update rewind-admin',
+      })
+    }
+    const trouble = stateTrouble(file)
+    if (trouble !== undefined || file.kind !== 'read' || file.parsed.kind !== 'state') {
+      throw new LockedError(`session ${this.#session} is read-only: ${trouble ?? 'its state cannot be read'}; nothing was recorded`, {
+        hint: `rewind-admin repair ${this.#session} --apply`,
+      })
+    }
+    const { state } = file.parsed
+    if (stamp !== undefined && !file.changed) this.#read = { stamp, state }
+    return state
+  }
+
+  /** Makes the folders of the session, for its owner only, and what lies above them. */
+  prepare(): void {
+    mkdirSync(this.backups, { recursive: true, mode: 0o700 })
+  }
+
+  /**
+   * Publishes a state. The caller holds the lock and has just loaded the one that it is made from.
+   * @param written open files that the state names: they are synced first
+   * @throws NoSpaceError when the disk is full; system errors. The old state is as it was
+   */
+  save(state: State, written: readonly number[] = []): void {
+    const path = join(this.folder, stateName)
+    const temporary = `${path}.tmp-${this.#suffix()}`
+    try {
+      const fd = openSync(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
+      try {
+        writeWhole(fd, serialiseState(state))
+        for (const each of written) fsyncSync(each)
+        if (written.length > 0) syncFolder(this.backups)
+        fsyncSync(fd)
+      } finally {
+        closeSync(fd)
+      }
+      this.#keepPrevious(path)
+      renameSync(temporary, path)
+    } catch (error) {
+      forget(temporary)
+      if (!isNoSpace(error)) throw error
+      throw new NoSpaceError(`no space left to write ${path}; the state before is untouched`, { hint: 'free some space', cause: error })
+    }
+    syncFolder(this.folder)
+    const stamp = this.#stamp()
+    this.#read = stamp === undefined ? undefined : { stamp, state }
+  }
+
+  /** The state before stays under its own name: a link, so that there is a state.json at every moment. */
+  #keepPrevious(path: string): void {
+    const backup = join(this.folder, backupStateName)
+    const temporary = `${path}.tmp-${this.#suffix()}`
+    try {
+      linkSync(path, temporary)
+    } catch (error) {
+      const code = systemErrorCode(error)
+      if (code === 'ENOENT') return
+      if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'EOPNOTSUPP' && code !== 'ENOSYS' && code !== 'EMLINK') throw error
+      copyFileSync(path, temporary, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+    }
+    try {
+      renameSync(temporary, backup)
+      // Renaming onto another name of the same file does nothing, and leaves both.
+      forget(temporary)
+    } catch (error) {
+      forget(temporary)
+      throw error
+    }
+  }
+
+  #stamp(): FileStamp | undefined {
+    const status = lstatSync(join(this.folder, stateName), { throwIfNoEntry: false })
+    return status === undefined ? undefined : { ino: status.ino, size: status.size, mtimeMs: status.mtimeMs }
+  }
+
+  #holdsBackups(): boolean {
+    try {
+      return readdirSync(this.backups).length > 0
+    } catch (error) {
+      if (systemErrorCode(error) === 'ENOENT') return false
+      throw error
+    }
+  }
+}
+
+function sameFile(a: FileStamp, b: FileStamp): boolean {
+  return a.ino === b.ino && a.size === b.size && a.mtimeMs === b.mtimeMs
+}
+
+function forget(path: string): void {
+  try {
+    unlinkSync(path)
+  } catch (error) {
+    if (systemErrorCode(error) !== 'ENOENT') throw error
+  }
+}
