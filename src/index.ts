@@ -74,6 +74,13 @@ export { lockStore } from './plan/sidecar.js'
 export { dueEntries, emptyTrash, listTrash } from './plan/trash.js'
 export type { TrashEntry } from './plan/trash.js'
 
+// Recording: the write side, for agents that keep no checkpoints of their own.
+export { openRecorder } from './recorder/recorder.js'
+export type { BegunTurn, MessageWords, PreparedEdit, Recorder } from './recorder/recorder.js'
+export { defaultMaxFileBytes } from './recorder/options.js'
+export type { RecorderOptions } from './recorder/options.js'
+export { defaultExcludes } from './recorder/exclude.js'
+
 // Restoring: rewind, redo, fork and repair on one engine.
 export { applyRestore } from './operations/restore/apply.js'
 export type { RestoreResult } from './operations/restore/apply.js'

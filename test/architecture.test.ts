@@ -15,9 +15,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   settings: ['model', 'fs'],
   schedule: ['model', 'fs'],
   operations: ['plan', 'formats', 'schedule', 'settings', 'model', 'fs'],
+  recorder: ['plan', 'formats', 'settings', 'model', 'fs'],
   jobs: ['operations', 'model'],
-  index: ['operations', 'plan', 'formats', 'schedule', 'settings', 'model', 'fs', 'jobs'],
-  cli: ['operations', 'plan', 'formats', 'schedule', 'settings', 'model', 'fs', 'jobs'],
+  index: ['operations', 'recorder', 'plan', 'formats', 'schedule', 'settings', 'model', 'fs', 'jobs'],
+  cli: ['operations', 'recorder', 'plan', 'formats', 'schedule', 'settings', 'model', 'fs', 'jobs'],
   bin: ['dist/src/cli/main.js'],
 }
 

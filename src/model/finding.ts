@@ -32,6 +32,7 @@ export const findingKinds = {
   'pruned-backup': { severity: 'info', title: 'A backup that only checkpoints beyond the cap name was removed by the agent.' },
   'changed-after-seal': { severity: 'error', title: 'The bytes of a sealed backup are no longer the bytes that were sealed.', remedy: repair },
   'contradicts-transcript': { severity: 'error', title: 'A backup does not hold what the transcript says the file contained.', remedy: repair },
+  'contradicts-record': { severity: 'error', title: 'The bytes of a backup are not those that its record says.', remedy: repair },
   'fork-differs': { severity: 'error', title: 'Two sessions hold the same backup with different bytes.', remedy: repair },
   'not-regular': { severity: 'error', title: 'A link, a folder, a pipe or a device stands where a backup should be.', remedy: repair },
   'unreadable': { severity: 'error', title: 'A path in the store cannot be read.', remedy: 'give the user who runs this read access; nothing was changed' },

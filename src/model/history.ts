@@ -32,6 +32,8 @@ export interface Reference {
   readonly pinned: boolean
   /** True when only checkpoints name it that the agent itself has dropped: `oldest` and `newest` say nothing then. */
   readonly dropped?: true
+  /** sha256 of its bytes in hex, where its record has it. */
+  readonly digest?: string
 }
 
 /** What folding the lines of a session yields. */

@@ -110,7 +110,7 @@ function restoreOptions(store: Store, reading: SessionReading, { files }: Pick<R
     home: context.home,
     windows: context.windows,
     ...(files === undefined ? {} : { files }),
-    sealOf: (name) => seals?.get(name)?.sha256,
+    sealOf: (name) => seals?.get(name)?.sha256 ?? reading.history.references.get(name)?.digest,
   }
 }
 

@@ -19,9 +19,9 @@ export interface RecorderOptions extends ExcludeOptions {
   /** Folder that the session was started in, absolute. A session that has recorded one keeps it. */
   readonly cwd: string
   /** Milliseconds since 1970. */
-  now(): number
+  readonly now: () => number
   /** A new random UUID. */
-  uuid(): string
+  readonly uuid: () => string
   /** Who records: for the lock that is shared with the maintenance commands. */
   readonly process: { readonly pid: number; readonly host: string; readonly table: ProcessTable; readonly command?: string }
   /** How long one act waits for the lock at most, in milliseconds; 5 s. */

@@ -206,7 +206,7 @@ class SessionRecorder implements Recorder {
     const look = lookAt(path, this.#limit)
     const copied = look.kind === 'file' ? this.#stage(path, key) : undefined
     const copy = copied?.kind === 'copied' ? copied.copy : undefined
-    let taken = false
+    let waiting = copy
     try {
       return await this.#act((act): Done<PreparedEdit> => {
         const { state, recorded } = act
@@ -216,7 +216,8 @@ class SessionRecorder implements Recorder {
         }
         const known = this.#notes.read().has(key)
         const reason = known ? 'it was edited before its state could be recorded' : copied?.kind === 'refused' ? copied.reason : look.kind === 'too-big' ? look.reason : undefined
-        taken = reason === undefined
+        // From here on the act looks after it.
+        if (reason === undefined) waiting = undefined
         const record = this.#original(key, { look, copy, reason }, act)
         const begun = withBaseline(state, this.#options)
         return {
@@ -228,13 +229,13 @@ class SessionRecorder implements Recorder {
           },
           recorded: {
             sequence: Math.max(recorded.sequence, begun.snapshots.length),
-            ...(taken && copy !== undefined ? { seen: new Map([...recorded.seen, [key, seenAs(record, copy.stamp, act.fileClock)]]) } : {}),
+            ...(reason === undefined && copy !== undefined ? { seen: new Map([...recorded.seen, [key, seenAs(record, copy.stamp, act.fileClock)]]) } : {}),
           },
           ...(known ? { settled: { paths: [key] } } : {}),
         }
       })
     } finally {
-      if (copy !== undefined && !taken) discardCopy(copy)
+      if (waiting !== undefined) discardCopy(waiting)
     }
   }
 

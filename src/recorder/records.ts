@@ -74,6 +74,6 @@ export function standsFor(snapshot: Snapshot, { originals, trackedFiles }: State
   return trackedFiles.every((path) => {
     const own = snapshot.files.get(path) ?? originals.get(path)
     const last = newest.get(path)
-    return own === last || (own !== undefined && last !== undefined && own.backupFileName === last.backupFileName && own.version === last.version)
+    return own === last || (own?.backupFileName === last?.backupFileName && own?.version === last?.version)
   })
 }

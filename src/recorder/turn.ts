@@ -90,7 +90,7 @@ function capture(key: string, before: StateRecord | undefined, state: State, con
   const look = lookAt(target.path, limit)
   if (look.kind === 'left-out' || look.kind === 'too-big') return gap(look.reason)
   if (look.kind === 'absent') {
-    if (before !== undefined && before.backupFileName === null && before.unusable === undefined) return { record: before }
+    if (before?.backupFileName === null && before.unusable === undefined) return { record: before }
     return { record: absentRecord(backups.nextName(key, state).version, time) }
   }
   if (before !== undefined && isUntouched(before, context.recorded.seen.get(key), look.stamp)) return { record: before, stamp: look.stamp }

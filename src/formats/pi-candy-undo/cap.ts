@@ -1,7 +1,7 @@
 import type { SessionRef } from '../../model/session.js'
 import type { CapChoice } from '../format.js'
 import { backupNames } from './contents.js'
-import { backupFolderOf, statePathOf } from './layout.js'
+import { backupFolderOf, backupStatePathOf, statePathOf } from './layout.js'
 import { serialiseState, type State } from './state.js'
 import { readStateFile, stateTrouble } from './state-file.js'
 
@@ -21,13 +21,21 @@ export function capSession(root: string, session: SessionRef, max: number): CapC
   const capped = withinCap(state, max)
   const count = state.snapshots.length - capped.snapshots.length
   if (count === 0) return { checkpoints: 0, drop: [], rewrites: [] }
-  const named = namesIn(state)
+  const before = readStateFile(root, backupStatePathOf(session.id))
+  if (before.kind !== 'missing' && (before.kind !== 'read' || before.parsed.kind !== 'state')) {
+    return { checkpoints: count, drop: [], rewrites: [], refusal: 'the state before, beside it, cannot be used, so what it names cannot be told' }
+  }
+  const named = new Set([...namesIn(state), ...(before.kind === 'read' && before.parsed.kind === 'state' ? namesIn(before.parsed.state) : [])])
   const needed = namesIn(capped)
   const drop = backupNames(root, session.id).filter((name) => named.has(name) && !needed.has(name))
   return {
     checkpoints: count,
     drop: drop.map((name) => ({ kind: 'backups', path: `${backupFolderOf(session.id)}/${name}`, folder: false })),
-    rewrites: [{ path, bytes: serialiseState(capped), mode: file.mode, was: file.stamp }],
+    rewrites: [
+      // What the state before names stays as long as it names it: it becomes the same one, first.
+      ...(before.kind === 'read' ? [{ path: backupStatePathOf(session.id), bytes: serialiseState(capped), mode: before.mode, was: before.stamp }] : []),
+      { path, bytes: serialiseState(capped), mode: file.mode, was: file.stamp },
+    ],
   }
 }
 

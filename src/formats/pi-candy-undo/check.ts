@@ -7,6 +7,7 @@ import type { SessionReading, SessionRef } from '../../model/session.js'
 import { trackedTarget } from '../../model/tracked-path.js'
 import { backupNames, isWiped } from './contents.js'
 import type { Conversations } from './conversations.js'
+import { bytesOf, recordedFolder, recordedOf } from './recorded.js'
 import { backupFolderOf, isTemporaryBackup, isTemporaryState, statePathOf } from './layout.js'
 import type { State } from './state.js'
 import { readStateFile } from './state-file.js'
@@ -33,7 +34,7 @@ export function checkSession({ root, conversations }: CheckContext, session: Ses
     const message = `the state names no file, but ${String(orphans.length)} backups lie beside it: it was written over by an empty one, and the next turn of the agent deletes them`
     return [...findings, finding('state-wiped', message, place)]
   }
-  return [...findings, ...checkOrphans(state, orphans, session.id), ...checkState(state, place), ...checkKeys(state, reading.project, place)]
+  return [...findings, ...checkOrphans(state, orphans, session.id), ...checkState(state, place), ...checkGaps(state, place), ...checkKeys(state, reading.project, place)]
 }
 
 /** A file that has the number which the plugin gives next is taken for the new backup without a look (weakness 7). */
@@ -83,6 +84,22 @@ function checkState(state: State, place: { session: string; path: string }): Fin
   if (first !== undefined) {
     findings.push(finding('odd-record', `${String(untracked.size)} paths have records but are not tracked, ${first} among them; a rewind leaves them alone, as the agent does`, place))
   }
+  return findings
+}
+
+/** What a recorder says that it could not record. */
+function checkGaps(state: State, place: { session: string; path: string }): Finding[] {
+  const reasons = new Map<string, string>()
+  for (const files of [state.originals, ...state.snapshots.map((snapshot) => snapshot.files)]) {
+    for (const [path, record] of files) {
+      const { gap } = bytesOf(record)
+      if (gap !== undefined) reasons.set(path, gap)
+    }
+  }
+  const at = { ...place, severity: 'info' } as const
+  const findings = [...reasons].map(([path, reason]) => finding('failed-backup', `${path}: at some checkpoints its state was not recorded: ${reason}`, at))
+  const lost = recordedFolder(state) === undefined ? 0 : recordedOf(state, '/').lostTurns
+  if (lost > 0) findings.push(finding('failed-backup', `${String(lost)} messages have no checkpoint: the store was locked or its disk was full when they began`, at))
   return findings
 }
 

@@ -3,6 +3,7 @@ import { finding, type Finding } from '../../model/finding.js'
 import type { Checkpoint, History, Reference } from '../../model/history.js'
 import { parseBackupName } from '../../model/names.js'
 import type { Writable } from '../../model/writable.js'
+import { bytesOf, messagesIn } from './recorded.js'
 import type { State, StateRecord } from './state.js'
 
 /** A history with what is wrong with its records. */
@@ -14,10 +15,11 @@ export interface ReadHistory {
 /**
  * The state of a session as checkpoints. `names` are the other words for each snapshot, by its place: messages that mean it.
  * What a path was is the snapshot's record, else the original, else left alone (formats/pi-candy-undo section 6).
+ * @param before the state before this one, where it is kept: what only that one names is still in use
  */
-export function toHistory(state: State, names: ReadonlyMap<string, number>, place: { readonly session: string; readonly path: string }): ReadHistory {
+export function toHistory(state: State, names: ReadonlyMap<string, number>, place: { readonly session: string; readonly path: string }, before?: State): ReadHistory {
   const reader = new HistoryReader(state, place)
-  return reader.read(names)
+  return reader.read(names, before)
 }
 
 class HistoryReader {
@@ -31,10 +33,11 @@ class HistoryReader {
     this.#place = place
   }
 
-  read(names: ReadonlyMap<string, number>): ReadHistory {
+  read(names: ReadonlyMap<string, number>, before: State | undefined): ReadHistory {
     const { snapshots, originals, trackedFiles } = this.#state
     const aliases = snapshots.map(({ key }) => new Set([key]))
     for (const [message, index] of names) aliases[index]?.add(message)
+    for (const [index, snapshot] of snapshots.entries()) for (const { id } of messagesIn(snapshot)) aliases[index]?.add(id)
     const ids = idsOf(this.#state)
     const checkpoints = snapshots.map((snapshot, order): Checkpoint => {
       const id = ids[order] ?? snapshot.key
@@ -48,6 +51,7 @@ class HistoryReader {
       }
     })
     const first = this.#records(originals, 0)
+    this.#keep(before)
     const history: History = {
       checkpoints,
       originals: first,
@@ -63,10 +67,15 @@ class HistoryReader {
     return new Map([...records].map(([path, record]) => [path, this.#record(path, record, order)]))
   }
 
-  #record(path: string, { backupFileName: name, version, backupTime, unusable }: StateRecord, order: number): BackupRecord {
-    const record: BackupRecord = { name, version, ...(backupTime === undefined ? {} : { time: backupTime }) }
+  #record(path: string, from: StateRecord, order: number): BackupRecord {
+    const { backupFileName: name, version, backupTime, unusable } = from
+    const { gap, sha256, size, mode } = bytesOf(from)
+    const time = backupTime === undefined ? {} : { time: backupTime }
+    // What a gap names was never made.
+    if (gap !== undefined) return { name, version, ...time, unusable: `its state was not recorded: ${gap}` }
+    const record: BackupRecord = { name, version, ...time, ...(size === undefined ? {} : { size }), ...(mode === undefined ? {} : { mode }) }
     const parsed = name === null ? undefined : parseBackupName(name)
-    if (name !== null && parsed !== undefined) this.#refer(name, path, parsed.version, backupTime, order)
+    if (name !== null && parsed !== undefined) this.#refer(name, { path, version: parsed.version, ...time, ...(sha256 === undefined ? {} : { digest: sha256 }) }, order)
     const reason = unusable ?? (name !== null && parsed === undefined ? 'its backup has not the name of a backup' : undefined) ?? leavesProject(path)
     if (name !== null && parsed === undefined) this.#report('unsafe-name', `${path}: a record names its backup ${JSON.stringify(name)}, which is not the name of a backup`)
     else if (parsed !== undefined && parsed.version !== version) {
@@ -76,10 +85,21 @@ class HistoryReader {
   }
 
   /** A backup that the state names is in use as long as it does so: the plugin removes none of them (section 8). */
-  #refer(name: string, path: string, version: number, time: string | undefined, order: number): void {
+  #refer(name: string, about: Pick<Reference, 'path' | 'version' | 'time' | 'digest'>, order: number): void {
     const known = this.#references.get(name)
     if (known !== undefined) known.oldest = Math.min(known.oldest, order)
-    else this.#references.set(name, { name, path, version, ...(time === undefined ? {} : { time }), oldest: order, newest: this.#state.snapshots.length - 1, pinned: true })
+    else this.#references.set(name, { name, ...about, oldest: order, newest: this.#state.snapshots.length - 1, pinned: true })
+  }
+
+  #keep(before: State | undefined): void {
+    if (before === undefined) return
+    for (const files of [before.originals, ...before.snapshots.map((snapshot) => snapshot.files)]) {
+      for (const [path, record] of files) {
+        const { backupFileName: name, version } = record
+        if (name === null || parseBackupName(name) === undefined || this.#references.has(name) || bytesOf(record).gap !== undefined) continue
+        this.#references.set(name, { name, path, version, oldest: 0, newest: this.#state.snapshots.length - 1, pinned: true, dropped: true })
+      }
+    }
   }
 
   #report(id: 'unsafe-name' | 'version-mismatch', message: string): void {

@@ -9,13 +9,14 @@ import { readContents } from './contents.js'
 import { Conversations, foldersOf } from './conversations.js'
 import { forkRulesOf } from './fork.js'
 import { looksLikeStore, takeInventory } from './inventory.js'
-import { backupFolderOf, sidecarOf } from './layout.js'
+import { backupFolderOf, sidecarOf, statePathOf } from './layout.js'
 import { planMigration } from './migrate.js'
-import { messagesOf } from './messages.js'
+import { messagesOf, recordedMessages } from './messages.js'
 import { readSession } from './reading.js'
+import { readStateFile } from './state-file.js'
 import { rebuildState } from './rebuild.js'
 import { agentRedoOf } from './redo.js'
-import { agentFolder, limitsOf, readGates, retentionLayers, storePlaces } from './settings.js'
+import { agentFolder, limitsOf, readGates, recorderFolder, retentionLayers, storePlaces } from './settings.js'
 
 /** Newest version of the plugin that this version was tested with (formats/pi-candy-undo, head of the page). */
 const testedPlugin = '1.0.0'
@@ -23,10 +24,10 @@ const testedPlugin = '1.0.0'
 /** pi keeps no list of running processes: only a quiet period protects an open session. */
 const noRegistry: LiveRegistry = { live: [], findings: [], complete: false }
 
-/** pi-candy-undo: `candyUndo.storageDir` of pi's global settings, else `~/.pi/file-history` (formats/pi-candy-undo section 1). */
+/** pi-candy-undo, and what our recorder writes in the same layout: `candyUndo.storageDir` of pi's global settings, else `~/.pi/file-history` (formats/pi-candy-undo section 1). */
 export const piCandyUndo: Format = {
   id: 'pi-candy-undo',
-  places: (around) => storePlaces(around),
+  places: (around) => [...storePlaces(around), recorderFolder(around)],
   detect: (root) => looksLikeStore(root),
   open: (root, around) => openPiCandyUndo(root, around),
 }
@@ -38,6 +39,8 @@ export function openPiCandyUndo(root: string, around: Surroundings): Store {
   const conversations = new Conversations(around.conversations ?? join(agent, 'sessions'))
   const { baseFolder } = around
   const limits = limitsOf(around)
+  // The settings of the plugin are not for what it does not write.
+  const isOurs = isFolder(recorderFolder(around), real)
   return {
     format: 'pi-candy-undo',
     root: real,
@@ -53,12 +56,14 @@ export function openPiCandyUndo(root: string, around: Surroundings): Store {
     editTexts: () => undefined,
     messages: (session) => {
       const conversation = conversations.of(session.id, Number.POSITIVE_INFINITY)
-      return conversation === undefined ? [] : messagesOf(conversation)
+      if (conversation !== undefined) return messagesOf(conversation)
+      const file = readStateFile(real, statePathOf(session.id))
+      return file.kind === 'read' && file.parsed.kind === 'state' ? recordedMessages(file.parsed.state) : []
     },
     live: () => noRegistry,
     globals: () => [],
-    retention: (project) => retentionLayers(around, project),
-    gates: (project) => readGates(around, project),
+    retention: (project) => (isOurs ? [] : retentionLayers(around, project)),
+    gates: (project) => (isOurs ? [] : readGates(around, project)),
     backupFolder: backupFolderOf,
     contents: (session) => readContents(real, session),
     head: (session) => headOf(conversations, session.id),
@@ -80,4 +85,12 @@ function headOf(conversations: Conversations, session: string): SessionHead {
   const times = conversations.headersOf(session).map(({ header }) => Date.parse(header.timestamp ?? ''))
   const known = times.filter((time) => !Number.isNaN(time))
   return { folders: foldersOf(conversations, session), ...(known.length === 0 ? {} : { firstRecorded: Math.min(...known) }) }
+}
+
+function isFolder(path: string, real: string): boolean {
+  try {
+    return realpathSync(path) === real
+  } catch {
+    return false
+  }
 }

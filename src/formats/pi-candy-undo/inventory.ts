@@ -6,7 +6,7 @@ import { finding, type Finding } from '../../model/finding.js'
 import { isBackupName } from '../../model/names.js'
 import type { Member, SessionRef } from '../../model/session.js'
 import type { Inventory } from '../format.js'
-import { backupFolderOf, backupsName, isOtherState, isPiSessionId, isSessionName, isTemporaryState, logName, sidecarOf, stateName, statePathOf } from './layout.js'
+import { backupFolderOf, backupsName, backupStateName, isOtherState, isPiSessionId, isSessionName, isTemporaryState, logName, sidecarOf, stateName, statePathOf } from './layout.js'
 import { readStateFile } from './state-file.js'
 
 /**
@@ -67,13 +67,13 @@ function membersOf(id: string, entries: readonly Dirent[]): Member[] {
     // What stands in the place of the state counts as the state: reading it says what it is, and the session is kept.
     if (entry.name === stateName) return [{ kind: 'transcript', path, folder: entry.isDirectory() }]
     if (entry.name === backupsName && entry.isDirectory()) return [{ kind: 'backups', path, folder: true }]
-    return isTemporaryState(entry.name) && entry.isFile() ? [{ kind: 'companion', path, folder: false }] : []
+    return (isTemporaryState(entry.name) || entry.name === backupStateName) && entry.isFile() ? [{ kind: 'companion', path, folder: false }] : []
   })
 }
 
 function isOwn(entry: Dirent): boolean {
   if (entry.name === stateName) return true
-  return entry.isDirectory() ? entry.name === backupsName : entry.isFile() && isTemporaryState(entry.name)
+  return entry.isDirectory() ? entry.name === backupsName : entry.isFile() && (isTemporaryState(entry.name) || entry.name === backupStateName)
 }
 
 function outOfPlace(path: string, entry: Dirent, session?: string): Finding {

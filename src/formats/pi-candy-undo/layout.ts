@@ -40,6 +40,11 @@ export function statePathOf(session: string): string {
   return `${session}/${stateName}`
 }
 
+/** Path of the state before the present one, relative to the root. */
+export function backupStatePathOf(session: string): string {
+  return `${session}/${backupStateName}`
+}
+
 /** Path of the folder that holds the backups of a session, relative to the root. */
 export function backupFolderOf(session: string): string {
   return `${session}/${backupsName}`

@@ -1,4 +1,6 @@
 import type { Message } from '../../model/session.js'
+import { messagesIn } from './recorded.js'
+import type { State } from './state.js'
 import type { Conversation } from './conversations.js'
 
 /** The user messages of a conversation in the order of its file; active are those that the last entry goes back to. */
@@ -19,4 +21,13 @@ function messageAbove({ entries }: Conversation, id: string): string | undefined
     seen.add(at)
   }
   return undefined
+}
+
+/** The user messages that a recorder noted in a state, in the order in which they came. */
+export function recordedMessages({ snapshots }: State): Message[] {
+  const noted = snapshots.flatMap(messagesIn)
+  return noted.map(({ id, text = '', time }, index): Message => {
+    const [before, at] = [noted[index - 1], Date.parse(time ?? '')]
+    return { id, ...(before === undefined ? {} : { parent: before.id }), ...(Number.isNaN(at) ? {} : { time: at }), text, active: true }
+  })
 }

@@ -4,8 +4,9 @@ import { membersOf, type SessionReading, type SessionRef } from '../../model/ses
 import type { Writable } from '../../model/writable.js'
 import { foldersOf, type Conversation, type Conversations } from './conversations.js'
 import { toHistory } from './history.js'
-import { statePathOf } from './layout.js'
+import { backupStateName, backupStatePathOf, statePathOf } from './layout.js'
 import { meaningsOf } from './meanings.js'
+import { recordedFolder } from './recorded.js'
 import type { State } from './state.js'
 import { readStateFile, type StateFile } from './state-file.js'
 
@@ -29,13 +30,16 @@ export function readSession({ root, conversations, baseFolder }: ReadingContext,
   const at = { session: session.id, path }
   const file = readStateFile(root, path)
   const conversation = conversations.of(session.id, now)
-  const recorded = foldersOf(conversations, session.id)
-  const findings = [...fileFindings(file, at), ...conversationFindings(conversations, session.id, recorded)]
-  const folders = recorded.length > 0 || baseFolder === undefined ? recorded : [baseFolder]
   const parsed = file.kind === 'read' && file.parsed.kind === 'state' ? file.parsed : undefined
   const state = parsed?.state
+  const own = state === undefined ? undefined : recordedFolder(state)
+  const said = foldersOf(conversations, session.id)
+  const recorded = said.length > 0 || own === undefined ? said : [own]
+  const before = stateBefore(root, session)
+  const findings = [...fileFindings(file, at), ...conversationFindings(conversations, session.id, recorded), ...before.findings]
+  const folders = recorded.length > 0 || baseFolder === undefined ? recorded : [baseFolder]
   const names = parsed === undefined || conversation === undefined ? new Map<string, number>() : meaningsOf(parsed.state, conversation, parsed.faults.length === 0)
-  const read = state === undefined ? undefined : toHistory(state, names, at)
+  const read = state === undefined ? undefined : toHistory(state, names, at, before.state)
   if (read !== undefined) findings.push(...read.findings)
   const reading: Writable<SessionReading> = {
     id: session.id,
@@ -51,6 +55,16 @@ export function readSession({ root, conversations, baseFolder }: ReadingContext,
   if (project !== undefined && other === undefined) reading.project = project
   noteTimes(reading, file, state, conversation, now)
   return reading
+}
+
+/** The state before the present one, where a recorder of ours kept it. */
+function stateBefore(root: string, session: SessionRef): { readonly state?: State; readonly findings: readonly Finding[] } {
+  const path = backupStatePathOf(session.id)
+  if (!session.members.some((member) => member.path === path)) return { findings: [] }
+  const file = readStateFile(root, path)
+  if (file.kind === 'read' && file.parsed.kind === 'state') return { state: file.parsed.state, findings: [] }
+  const message = `${backupStateName} cannot be used; what only it names cannot be told, and cap leaves the session alone`
+  return { findings: file.kind === 'missing' ? [] : [finding('state-damaged', message, { session: session.id, path, severity: 'warn', remedy: `none: remove ${path} when the session can be rewound` })] }
 }
 
 function noteTimes(reading: Writable<SessionReading>, file: StateFile, state: State | undefined, conversation: Conversation | undefined, now: number): void {

@@ -39,6 +39,17 @@ export function storePlaces(around: Around): string[] {
   return isAbsolute(expanded) && expanded !== place ? [expanded, place] : [place]
 }
 
+/**
+ * Where our own recorder keeps its store unless it is told otherwise: `REWIND_ADMIN_RECORDS`, else `rewind-admin/sessions` in the
+ * user's folder of data. It is not below the plugin's folder, which the plugin sweeps.
+ */
+export function recorderFolder({ home, env }: Around): string {
+  const configured = env.REWIND_ADMIN_RECORDS
+  if (configured !== undefined && isAbsolute(configured)) return configured
+  const data = env.XDG_DATA_HOME
+  return join(data !== undefined && isAbsolute(data) ? data : join(home, '.local', 'share'), 'rewind-admin', 'sessions')
+}
+
 /** What the global settings say of the sizes of a session; wrong values are the defaults, as for the plugin. */
 export function limitsOf(around: Around): { readonly snapshots: number; readonly redoItems: number } {
   const settings = read(settingsFile(around))

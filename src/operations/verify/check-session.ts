@@ -10,7 +10,7 @@ import { backupNameAt, isBackupOf } from '../backup-files.js'
 import type { Seal, SessionSeals } from '../seals.js'
 import type { SessionFacts, Step } from './facts.js'
 import { checkAges, checkCheckpoints } from './steps/caps.js'
-import { checkLossy, checkSeals, checkVersions } from './steps/content.js'
+import { checkDigests, checkLossy, checkSeals, checkVersions } from './steps/content.js'
 import { copiesOf, type Copy } from './steps/forks.js'
 import { checkNames } from './steps/names.js'
 import { checkProofs } from './steps/proof.js'
@@ -27,7 +27,7 @@ const cheapSteps: readonly Step[] = [
   checkAges,
 ]
 
-const contentSteps: readonly Step[] = [checkSeals, checkLossy, checkVersions]
+const contentSteps: readonly Step[] = [checkSeals, checkDigests, checkLossy, checkVersions]
 
 /** What checking a session yields. */
 export interface SessionCheck {
@@ -69,7 +69,7 @@ export function checkSession(
 export function suspectsOf(store: Store, findings: readonly Finding[]): Set<string> {
   const suspects = new Set<string>()
   for (const { id, session, place } of findings) {
-    if (id !== 'changed-after-seal' && id !== 'contradicts-transcript' && id !== 'fork-differs') continue
+    if (id !== 'changed-after-seal' && id !== 'contradicts-record' && id !== 'contradicts-transcript' && id !== 'fork-differs') continue
     suspects.add(backupOf(store, session, place))
   }
   return suspects

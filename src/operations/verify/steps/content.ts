@@ -15,6 +15,16 @@ export function checkSeals(facts: SessionFacts): Finding[] {
   return findings
 }
 
+/** A backup whose record says what its bytes are, and they are not. */
+export function checkDigests(facts: SessionFacts): Finding[] {
+  const session = facts.ref.id
+  return [...facts.reading.history.references.values()].flatMap(({ name, digest }) => {
+    const entry = facts.entries.get(name)
+    if (digest === undefined || entry?.digest === undefined || entry.digest === digest) return []
+    return [finding('contradicts-record', 'the bytes are not those that its record says', { session, path: placeOf(facts, name) })]
+  })
+}
+
 /** Content that went through a text decoding of the 1.0 clients: invalid bytes became EF BF BD for good (R52). */
 export function checkLossy(facts: SessionFacts): Finding[] {
   if (facts.reading.clientVersion?.startsWith('1.') !== true) return []
