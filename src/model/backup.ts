@@ -19,6 +19,8 @@ export interface BackupRecord {
   readonly lossy?: true
   /** Why the record cannot be followed (its name has not the shape of a backup name, a field is missing). */
   readonly unusable?: string
+  /** The state was not recorded, by rule: nothing is lost, and a rewind passes the path over. Set with `unusable`, which says why. */
+  readonly gap?: true
 }
 
 /** True when two records say the same. */
@@ -31,7 +33,8 @@ export function sameRecord(a: BackupRecord, b: BackupRecord): boolean {
     a.mode === b.mode &&
     a.size === b.size &&
     a.lossy === b.lossy &&
-    a.unusable === b.unusable
+    a.unusable === b.unusable &&
+    a.gap === b.gap
   )
 }
 

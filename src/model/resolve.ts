@@ -5,7 +5,7 @@ import type { Checkpoint, History } from './history.js'
 export type Resolution =
   | { readonly state: 'absent'; readonly record: BackupRecord }
   | { readonly state: 'backup'; readonly name: string; readonly record: BackupRecord }
-  | { readonly state: 'unknown'; readonly reason: string }
+  | { readonly state: 'unknown'; readonly reason: string; /** Nothing of it was ever recorded, by rule. */ readonly gap?: true }
 
 /**
  * What every path tracked anywhere in the session was at `checkpoint`: its own record, else the path's first record,
@@ -26,7 +26,7 @@ export function recordAt(history: History, checkpoint: Checkpoint, path: string)
 }
 
 function resolution(record: BackupRecord): Resolution {
-  if (record.unusable !== undefined) return { state: 'unknown', reason: record.unusable }
+  if (record.unusable !== undefined) return { state: 'unknown', reason: record.unusable, ...(record.gap === true ? { gap: true } : {}) }
   if (record.name === null) return { state: 'absent', record }
   return { state: 'backup', name: record.name, record }
 }

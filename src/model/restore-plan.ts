@@ -156,7 +156,7 @@ function sameResolution(a: Resolution, b: Resolution): boolean {
  * Looks only at names and nodes, so it is asked before any content is read.
  */
 export function obstacle(resolution: Resolution, seen: Observation, rules: RestoreRules = defaultRestoreRules): Decision | undefined {
-  if (resolution.state === 'unknown') return { action: 'unknown', reason: resolution.reason }
+  if (resolution.state === 'unknown') return unknown(resolution)
   const { node, parent } = seen
   if (seen.fenced !== undefined) return skip(seen.fenced)
   if (node.kind === 'link') return skip('it is a symbolic link')
@@ -181,7 +181,7 @@ export function obstacle(resolution: Resolution, seen: Observation, rules: Resto
 export function decide(resolution: Resolution, seen: Observation, rules: RestoreRules = defaultRestoreRules): Decision {
   const left = obstacle(resolution, seen, rules)
   if (left !== undefined) return left
-  if (resolution.state === 'unknown') return { action: 'unknown', reason: resolution.reason }
+  if (resolution.state === 'unknown') return unknown(resolution)
   if (resolution.state === 'absent') return { action: seen.node.kind === 'absent' ? 'unchanged' : 'delete' }
   const backup = seen.backup ?? { kind: 'missing' }
   const { name } = resolution
@@ -212,6 +212,11 @@ export function isAlike(node: TargetNode, backup: BackupState, { modeBits, modeC
 /** True when the decision changes the working tree. */
 export function isChange(decision: Decision): boolean {
   return decision.action === 'restore' || decision.action === 'delete'
+}
+
+/** What was never recorded is passed over; what cannot be told although it was stops a rewind. */
+function unknown({ reason, gap }: Extract<Resolution, { state: 'unknown' }>): Decision {
+  return gap === true ? skip(reason) : { action: 'unknown', reason }
 }
 
 function skip(reason: string): Decision {

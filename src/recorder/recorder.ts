@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import pLimit from 'p-limit'
 import { messagesIn, recordedOf, withRecorded, type Recorded, type RecordedTurn } from '../formats/pi-candy-undo/recorded.js'
 import type { Snapshot, State, StateRecord } from '../formats/pi-candy-undo/state.js'
-import { LockedError } from '../model/errors.js'
 import { isBelow, trackedTarget } from '../model/tracked-path.js'
 import { lockStore } from '../plan/sidecar.js'
 import { Backups } from './backups.js'
@@ -279,9 +278,6 @@ class SessionRecorder implements Recorder {
   #commit<T>(act: (found: Act) => Done<T>): T {
     const { sessionId } = this.#options
     const state = this.#file.load() ?? { sessionId, snapshots: [], originals: new Map(), trackedFiles: [], redo: [] }
-    if (state.sessionId !== sessionId) {
-      throw new LockedError(`the state of session ${sessionId} says that it is of session ${state.sessionId}; nothing was recorded`, { hint: `rewind-admin verify ${sessionId}` })
-    }
     this.#file.prepare()
     const recorded = recordedOf(state, this.#place.cwd)
     const backups = new Backups(this.#file.backups, () => this.#suffix())

@@ -42,7 +42,7 @@ export class SessionFile {
 
   /**
    * The state as it is on the disk; `undefined` for a session that has nothing yet.
-   * @throws LockedError when it is damaged, or lost while backups are there; NewerFormatError for a newer one. The session is
+   * @throws LockedError when it is damaged, of another session, or lost while backups are there; NewerFormatError for a newer one. The session is
    *   read-only then, and nothing was changed
    */
   load(): State | undefined {
@@ -63,6 +63,11 @@ export class SessionFile {
       })
     }
     const { state } = file.parsed
+    if (state.sessionId !== this.#session) {
+      throw new LockedError(`session ${this.#session} is read-only: its state says that it is of session ${state.sessionId}; nothing was recorded`, {
+        hint: `rewind-admin verify ${this.#session}`,
+      })
+    }
     if (stamp !== undefined && !file.changed) this.#read = { stamp, state }
     return state
   }

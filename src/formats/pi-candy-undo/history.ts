@@ -72,7 +72,7 @@ class HistoryReader {
     const { gap, sha256, size, mode } = bytesOf(from)
     const time = backupTime === undefined ? {} : { time: backupTime }
     // What a gap names was never made.
-    if (gap !== undefined) return { name, version, ...time, unusable: `its state was not recorded: ${gap}` }
+    if (gap !== undefined) return { name, version, ...time, unusable: `its state was not recorded: ${gap}`, gap: true }
     const record: BackupRecord = { name, version, ...time, ...(size === undefined ? {} : { size }), ...(mode === undefined ? {} : { mode }) }
     const parsed = name === null ? undefined : parseBackupName(name)
     if (name !== null && parsed !== undefined) this.#refer(name, { path, version: parsed.version, ...time, ...(sha256 === undefined ? {} : { digest: sha256 }) }, order)

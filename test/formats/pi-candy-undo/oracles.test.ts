@@ -1,14 +1,17 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openPiCandyUndo } from '../../../src/formats/pi-candy-undo/index.js'
 import type { Store } from '../../../src/formats/format.js'
+import { thisMachine } from '../../../src/fs/machine.js'
+import { RewindAdminError } from '../../../src/model/errors.js'
 import { findCheckpoint } from '../../../src/model/resolve.js'
 import type { SessionReading } from '../../../src/model/session.js'
 import { applyRestore } from '../../../src/operations/restore/apply.js'
 import { hasAnyChanges, planRestore } from '../../../src/operations/restore/plan.js'
 import { applyRedo, planRedo } from '../../../src/operations/restore/redo.js'
+import { openRecorder } from '../../../src/recorder/recorder.js'
 import { extractPi, piOracle, piScenarios, type PiNode, type PiRestore, type PiStore } from '../../helpers/pi-corpus.js'
 import { snapshotTree } from '../../helpers/tree.js'
 
@@ -89,37 +92,67 @@ it('looks at all 98 restores of the plugin', () => {
 
 describe.each(scenarios.filter(({ restores }) => restores.length > 0))('$scenario', ({ scenario, restores }) => {
   it.each(restores)('a rewind of $session to snapshot $target.index does what the plugin did, once, and redo undoes it', async (restore) => {
-    const difference = differenceOf(scenario, restore)
+    rewindsAsThePlugin(await extractPi(scenario), scenario, restore)
+  })
+
+  it.each(restores)('the same after our recorder went on with $session, to snapshot $target.index', async (restore) => {
     const extracted = await extractPi(scenario)
-    const before = treeOf(extracted)
-    const history = snapshotTree(extracted.root)
-    const { store, reading } = open(extracted, restore.session)
-    const checkpoint = findCheckpoint(reading.history, restore.target.id)
-    if (checkpoint === undefined) throw new Error('the checkpoint was not found')
-    expect(reading.project).toBe(restore.cwd.replace('/home/dev3', extracted.base))
-
-    const expected = expectedTree(before, restore, difference)
-    const options = { home: extracted.base }
-    const apply = { sidecar: store.sidecar, now }
-    const plan = planRestore(store, reading, checkpoint, options)
-    expect(treeOf(extracted)).toEqual(before)
-    if (difference?.refused !== undefined) {
-      const refused = applyRestore(plan, apply)
-      expect(refused.failed.map(({ reason }) => reason).join()).toContain(difference.refused)
-      expect(treeOf(extracted)).toEqual(before)
-    }
-    const result = applyRestore(plan, { ...apply, partial: difference?.refused !== undefined })
-    expect(result.rolledBack).toBe(false)
-    expect(treeOf(extracted)).toEqual(expected)
-
-    const again = applyRestore(planRestore(store, reading, checkpoint, options), { ...apply, partial: true })
-    expect(again.changed).toEqual([])
-    expect(hasAnyChanges(store, reading, checkpoint, options)).toBe(false)
-    if (result.changed.length > 0) expect(applyRedo(planRedo(store, reading), apply)).toMatchObject({ failed: [], exitCode: 0 })
-    expect(treeOf(extracted)).toEqual(before)
-    expect(snapshotTree(extracted.root)).toEqual(history)
+    const recorded = await goOn(extracted, restore)
+    expect(recorded).toBe(!readOnly.has(`${scenario} ${restore.session.slice(-3)}`))
+    rewindsAsThePlugin(extracted, scenario, restore)
   })
 })
+
+/** Sessions whose state is not whole: our recorder does not go on with them. */
+const readOnly: ReadonlySet<string> = new Set(['n-damaged 166'])
+
+/** Our recorder begins a turn and looks after a file that does not exist. Returns false where the session is read-only. */
+async function goOn(extracted: PiStore, { session, cwd }: PiRestore): Promise<boolean> {
+  const place = cwd.replace('/home/dev3', extracted.base)
+  const clock = { now: () => now - 60_000, uuid: randomUUID }
+  try {
+    const recorder = openRecorder({ root: extracted.root, sessionId: session, cwd: place, ...clock, process: { pid: process.pid, host: 'test', table: thisMachine() } })
+    await recorder.sessionStart()
+    await recorder.beginTurn('continued')
+    await recorder.beforeEdit('never-made.txt')
+    await recorder.endSession()
+    return true
+  } catch (error) {
+    if (error instanceof RewindAdminError && error.code === 'LOCKED') return false
+    throw error
+  }
+}
+
+function rewindsAsThePlugin(extracted: PiStore, scenario: string, restore: PiRestore): void {
+  const difference = differenceOf(scenario, restore)
+  const before = treeOf(extracted)
+  const history = snapshotTree(extracted.root)
+  const { store, reading } = open(extracted, restore.session)
+  const checkpoint = findCheckpoint(reading.history, restore.target.id)
+  if (checkpoint === undefined) throw new Error('the checkpoint was not found')
+  expect(reading.project).toBe(restore.cwd.replace('/home/dev3', extracted.base))
+
+  const expected = expectedTree(before, restore, difference)
+  const options = { home: extracted.base }
+  const apply = { sidecar: store.sidecar, now }
+  const plan = planRestore(store, reading, checkpoint, options)
+  expect(treeOf(extracted)).toEqual(before)
+  if (difference?.refused !== undefined) {
+    const refused = applyRestore(plan, apply)
+    expect(refused.failed.map(({ reason }) => reason).join()).toContain(difference.refused)
+    expect(treeOf(extracted)).toEqual(before)
+  }
+  const result = applyRestore(plan, { ...apply, partial: difference?.refused !== undefined })
+  expect(result.rolledBack).toBe(false)
+  expect(treeOf(extracted)).toEqual(expected)
+
+  const again = applyRestore(planRestore(store, reading, checkpoint, options), { ...apply, partial: true })
+  expect(again.changed).toEqual([])
+  expect(hasAnyChanges(store, reading, checkpoint, options)).toBe(false)
+  if (result.changed.length > 0) expect(applyRedo(planRedo(store, reading), apply)).toMatchObject({ failed: [], exitCode: 0 })
+  expect(treeOf(extracted)).toEqual(before)
+  expect(snapshotTree(extracted.root)).toEqual(history)
+}
 
 function expectedTree(before: Readonly<Record<string, PiNode>>, { tree }: PiRestore, difference: Difference | undefined): Record<string, PiNode> {
   const expected: Record<string, PiNode> = { ...tree }
