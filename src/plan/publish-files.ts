@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, closeSync, fsyncSync, linkSync, lstatSync, openSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, closeSync, fsyncSync, linkSync, lstatSync, mkdirSync, openSync, renameSync, rmSync, rmdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { writeWhole } from '../fs/atomic-write.js'
 import { identityOf, sameIdentity, sameInode, statusOf, type Identity } from '../fs/identity.js'
@@ -52,6 +52,7 @@ export function publishFiles(place: StorePlace, files: readonly FileToPublish[],
 }
 
 function publishOne(place: StorePlace, file: FileToPublish, name: string, undo: (() => void)[], kept: string[]): void {
+  makeFolder(place, dirname(file.path), undo)
   const path = insideRoot(place.root, file.path)
   if (path === undefined) throw new FenceError(`the folder for ${file.path} is gone or a link; nothing was written`)
   const staged = stagingPath(place, name)
@@ -79,6 +80,24 @@ function publishOne(place: StorePlace, file: FileToPublish, name: string, undo: 
   } finally {
     rmSync(staged, { force: true })
   }
+}
+
+/** The folder of a new file, where only that is missing: a session without backups may have none. */
+function makeFolder(place: StorePlace, relative: string, undo: (() => void)[]): void {
+  const folder = insideRoot(place.root, relative)
+  if (folder === undefined || lstatSync(folder, { throwIfNoEntry: false }) !== undefined) return
+  mkdirSync(folder, { mode: 0o700 })
+  const above = lstatSync(dirname(folder))
+  if (process.geteuid?.() === 0) chownSync(folder, above.uid, above.gid)
+  syncFolder(dirname(folder))
+  undo.push(() => {
+    try {
+      rmdirSync(folder)
+    } catch (error) {
+      // What somebody put into it meanwhile stays.
+      if (systemErrorCode(error) !== 'ENOTEMPTY') throw error
+    }
+  })
 }
 
 function stage(path: string, bytes: Buffer, mode: number, like: { readonly uid: number; readonly gid: number } | undefined): void {

@@ -1,16 +1,24 @@
-import type { SessionRef } from '../../model/session.js'
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import { listFolder } from '../../fs/folder.js'
+import { isBackupName } from '../../model/names.js'
+import type { Member, SessionRef } from '../../model/session.js'
 import type { CapChoice } from '../format.js'
 import { backupNames } from './contents.js'
-import { backupFolderOf, backupStatePathOf, statePathOf } from './layout.js'
+import { backupFolderOf, backupStatePathOf, isTemporaryBackup, isTemporaryState, statePathOf } from './layout.js'
+import { recordedFolder } from './recorded.js'
 import { serialiseState, type State } from './state.js'
 import { readStateFile, stateTrouble } from './state-file.js'
 
+/** A file that no state names may belong to a recording that is going on, for so long; milliseconds. */
+const youngLeftover = 60 * 60 * 1000
+
 /**
  * What the plugin's own cap does to a session (formats/pi-candy-undo section 8): the oldest snapshots go until `max` are left,
- * but for the baseline and those that an undone rewind can be redone from. What they alone name goes with them; what no
- * snapshot named before is no part of it.
+ * but for the baseline and those that an undone rewind can be redone from. What they alone name goes with them. What no
+ * snapshot named before is no part of it, but for what a crash of our own recorder left.
  */
-export function capSession(root: string, session: SessionRef, max: number): CapChoice {
+export function capSession(root: string, session: SessionRef, max: number, now: number): CapChoice {
   const path = statePathOf(session.id)
   const file = readStateFile(root, path)
   const trouble = stateTrouble(file)
@@ -20,23 +28,42 @@ export function capSession(root: string, session: SessionRef, max: number): CapC
   const { state } = file.parsed
   const capped = withinCap(state, max)
   const count = state.snapshots.length - capped.snapshots.length
-  if (count === 0) return { checkpoints: 0, drop: [], rewrites: [] }
+  const isRecorded = recordedFolder(state) !== undefined
+  if (count === 0 && !isRecorded) return { checkpoints: 0, drop: [], rewrites: [] }
   const before = readStateFile(root, backupStatePathOf(session.id))
-  if (before.kind !== 'missing' && (before.kind !== 'read' || before.parsed.kind !== 'state')) {
+  const stateBefore = before.kind === 'read' && before.parsed.kind === 'state' ? before.parsed.state : undefined
+  if (before.kind !== 'missing' && stateBefore === undefined) {
     return { checkpoints: count, drop: [], rewrites: [], refusal: 'the state before, beside it, cannot be used, so what it names cannot be told' }
   }
-  const named = new Set([...namesIn(state), ...(before.kind === 'read' && before.parsed.kind === 'state' ? namesIn(before.parsed.state) : [])])
+  const named = new Set([...namesIn(state), ...(stateBefore === undefined ? [] : namesIn(stateBefore))])
+  const left = isRecorded ? leftovers(root, session, named, now) : []
+  if (count === 0) return { checkpoints: 0, drop: left, rewrites: [] }
   const needed = namesIn(capped)
   const drop = backupNames(root, session.id).filter((name) => named.has(name) && !needed.has(name))
   return {
     checkpoints: count,
-    drop: drop.map((name) => ({ kind: 'backups', path: `${backupFolderOf(session.id)}/${name}`, folder: false })),
+    drop: [...drop.map((name): Member => ({ kind: 'backups', path: `${backupFolderOf(session.id)}/${name}`, folder: false })), ...left],
     rewrites: [
       // What the state before names stays as long as it names it: it becomes the same one, first.
       ...(before.kind === 'read' ? [{ path: backupStatePathOf(session.id), bytes: serialiseState(capped), mode: before.mode, was: before.stamp }] : []),
       { path, bytes: serialiseState(capped), mode: file.mode, was: file.stamp },
     ],
   }
+}
+
+/** What a recorder that was killed left: temporary files, and backups that no state came to name. */
+function leftovers(root: string, { id }: SessionRef, named: ReadonlySet<string>, now: number): Member[] {
+  const folder = backupFolderOf(id)
+  const isOld = (path: string): boolean => {
+    const status = lstatSync(join(root, path), { throwIfNoEntry: false })
+    return status?.isFile() === true && now - Math.max(status.mtimeMs, status.ctimeMs) > youngLeftover
+  }
+  const inBackups = listFolder(join(root, folder)).entries.flatMap(({ name }) => ((isBackupName(name) && !named.has(name)) || isTemporaryBackup(name) ? [`${folder}/${name}`] : []))
+  const beside = listFolder(join(root, id)).entries.flatMap(({ name }) => (isTemporaryState(name) ? [`${id}/${name}`] : []))
+  return [
+    ...inBackups.filter(isOld).map((path): Member => ({ kind: 'backups', path, folder: false })),
+    ...beside.filter(isOld).map((path): Member => ({ kind: 'companion', path, folder: false })),
+  ]
 }
 
 /** The state with the oldest snapshots dropped that may go; it may keep more than `max`, as the plugin's own does. */
