@@ -69,7 +69,7 @@ export class PiAgent {
   }
 
   /** The agent writes a file, or removes it with a tool that tracks; `path` relative to the project. */
-  edit(path: string, content: string | null, mode?: number): void {
+  edit(path: string, content: string | Buffer | null, mode?: number): void {
     if (!this.#originals.has(path)) {
       this.#clock.tick()
       this.#originals.set(path, this.#save(path, 1))
@@ -80,7 +80,7 @@ export class PiAgent {
   }
 
   /** A change that the plugin does not see. */
-  byHand(path: string, content: string | null, mode?: number): void {
+  byHand(path: string, content: string | Buffer | null, mode?: number): void {
     const file = join(this.#places.project, path)
     if (content === null) {
       rmSync(file, { force: true })
