@@ -45,7 +45,7 @@ export interface RecoveredRun {
 /**
  * Completes or rolls back what earlier runs left half done (promise 6). Every decision is made by looking at both places; the
  * journal and the receipts only say what was meant. A half-moved session goes on into the trash when nothing of it was touched
- * since and it is still allowed; otherwise it is put back. Hold the store's lock.
+ * since and it is still allowed; otherwise it is put back. Files that were made and not published are taken away. Hold the store's lock.
  * @throws NewerFormatError when a newer version of ours left something undone
  */
 export async function recoverRuns(place: StorePlace, options: RecoverOptions): Promise<RecoveredRun[]> {
@@ -58,7 +58,19 @@ export async function recoverRuns(place: StorePlace, options: RecoverOptions): P
     const run = new RunRecovery(bench, runId, options)
     recovered.push(await run.recover())
   }
+  sweepStaging(sidecar, acts)
   return recovered
+}
+
+/** With the lock held nothing waits to be published: what is there is of runs that were cut off, and may be a second name of a file that was. */
+function sweepStaging(sidecar: Sidecar, acts: Acts): void {
+  for (const name of names(sidecar.staging)) {
+    try {
+      acts.direct.unlink(join(sidecar.staging, name))
+    } catch {
+      // It is in nobody's way.
+    }
+  }
 }
 
 class RunRecovery {

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { applyPlan } from '../../src/plan/apply.js'
@@ -6,7 +6,7 @@ import { recoverRuns } from '../../src/plan/recover.js'
 import { restoreFromTrash } from '../../src/plan/restore.js'
 import { flatName } from '../../src/plan/slot.js'
 import { listTrash } from '../../src/plan/trash.js'
-import type { StorePlace } from '../../src/plan/sidecar.js'
+import { stagingPath, type StorePlace } from '../../src/plan/sidecar.js'
 import { NewerFormatError } from '../../src/model/errors.js'
 import { writeStoreFile } from '../helpers/store.js'
 import { capOf, exists, expireAll, now, planOf, run1, run2, sampleStore, sessionId, slugOf, storeTree } from './sample.js'
@@ -146,4 +146,14 @@ test('promise 6: a whole run is left alone by recovery, and another run can foll
   expect(await recoverRuns(store, { now })).toEqual([])
   expect(await applyPlan(expireAll(store, 2), { now, runId: run2 })).toMatchObject({ exitCode: 0 })
   await expect(applyPlan(expireAll(await sampleStore(1), 1), { now, runId: '../x' })).rejects.toThrow(/not the name of a run/)
+})
+
+test('promise 6: a file that a killed run made and did not take away, and that may be a second name of a published one, goes', async () => {
+  const store = await sampleStore(1)
+  const left = stagingPath(store, 'left')
+  linkSync(join(store.root, transcript(0)), left)
+  const before = readFileSync(left)
+  expect(await recoverRuns(store, { now })).toEqual([])
+  expect(exists(left)).toBe(false)
+  expect(readFileSync(join(store.root, transcript(0)))).toEqual(before)
 })
