@@ -1,10 +1,15 @@
-import { readLines, type LineSink } from '../../fs/blocks.js'
-import { LockedError } from '../../model/errors.js'
-import { hasHistoryKey, isHistoryHead } from './line-bytes.js'
+import { readLines, type LineSink } from '../fs/blocks.js'
+import { LockedError } from '../model/errors.js'
+import type { MigrationRequest } from './format.js'
 
 const quote = 0x22
 const slash = 0x2f
 const backslash = 0x5c
+
+type Move = NonNullable<MigrationRequest['move']>
+
+/** Whether every path in a line counts, not its `cwd` alone; `line` is a part of a larger buffer. */
+export type IsHistory = (line: Buffer) => boolean
 
 /**
  * Hands over a transcript in which a project's folder has another name (R45): in history lines every path at or below `from`,
@@ -12,18 +17,20 @@ const backslash = 0x5c
  * needs no change.
  * @throws LockedError when the transcript changes meanwhile; system errors
  */
-export function writeMoved(path: string, move: { readonly from: string; readonly to: string }, write: (bytes: Buffer) => void): void {
-  const { changed } = readLines(path, new Mover(move, write))
+export function writeMoved(path: string, move: Move, isHistory: IsHistory, write: (bytes: Buffer) => void): void {
+  const { changed } = readLines(path, new Mover(move, isHistory, write))
   if (changed) throw new LockedError(`${path} changed while it was read; it was left as it was`, { hint: 'run again when the session is quiet' })
 }
 
 class Mover implements LineSink {
+  readonly #isHistory: IsHistory
   readonly #write: (bytes: Buffer) => void
   /** As JSON holds them, without the quotes. */
   readonly #from: Buffer
   readonly #to: Buffer
 
-  constructor({ from, to }: { readonly from: string; readonly to: string }, write: (bytes: Buffer) => void) {
+  constructor({ from, to }: Move, isHistory: IsHistory, write: (bytes: Buffer) => void) {
+    this.#isHistory = isHistory
     this.#write = write
     this.#from = Buffer.from(JSON.stringify(from).slice(1, -1))
     this.#to = Buffer.from(JSON.stringify(to).slice(1, -1))
@@ -32,16 +39,13 @@ class Mover implements LineSink {
   lines(buffer: Buffer, length: number): void {
     const view = buffer.subarray(0, length)
     let written = 0
-    let line = 0
     let end = -1
     let history = false
     for (let at = view.indexOf(this.#from); at !== -1; at = view.indexOf(this.#from, at + 1)) {
       if (at > end) {
-        line = view.lastIndexOf(0x0a, at) + 1
         const feed = view.indexOf(0x0a, at)
         end = feed === -1 ? length : feed
-        const bytes = view.subarray(line, end)
-        history = isHistoryHead(view, line) || hasHistoryKey(bytes)
+        history = this.#isHistory(view.subarray(view.lastIndexOf(0x0a, at) + 1, end))
       }
       if (!this.#isWhole(view, at) || !(history || isWorkingFolder(view, at))) continue
       this.#write(view.subarray(written, at))

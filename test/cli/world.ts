@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { runCli, type CliHost, type CliResult } from '../../src/cli/run-cli.js'
 import { uuidOf } from '../helpers/identity.js'
-import { snapshotTree, type Tree } from '../helpers/tree.js'
+import { snapshotTree, type Tree, type TreeNode } from '../helpers/tree.js'
 import { S1, S2, emptyRoot, setTime, snap, userLine, writeBackup, writeStoreFile, writeTranscript } from '../helpers/store.js'
 
 /** The clock of these tests, as `--now` takes it. */
@@ -109,7 +109,7 @@ export function young(root: string, id = S1): void {
 }
 
 /** What the agent sees of its store: everything but our own folder, which adds one link to the root. */
-export function agentsView(root: string): Record<string, unknown> {
+export function agentsView(root: string): Record<string, TreeNode> {
   const tree: Tree = snapshotTree(root)
   const rest = Object.entries(tree).filter(([path]) => path !== '.rewind-admin' && !path.startsWith('.rewind-admin/'))
   return Object.fromEntries(rest.map(([path, node]) => [path, path === '.' ? { ...node, nlink: 0 } : node]))

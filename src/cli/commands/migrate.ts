@@ -1,4 +1,4 @@
-import { UsageError } from '../../model/errors.js'
+import { NoMatchError, UsageError } from '../../model/errors.js'
 import type { Report } from '../../model/report.js'
 import { migrate, type MigrateOptions } from '../../operations/migrate/migrate.js'
 import { newToken } from '../../plan/run-id.js'
@@ -38,6 +38,9 @@ export const command = defineCommand({
       reports.push(options.apply === true ? await withLock(context, place, store, 'migrate', act) : await act())
     }
     const report = mergeReports('migrate', reports)
+    if (move !== undefined && report.summary.matched === 0) {
+      throw new NoMatchError(`no session was started in ${move.from}, and none in ${move.to}`, { hint: 'rewind-admin list' })
+    }
     const planned = options.apply !== true && report.plan.length > 0
     return { report: planned ? { ...report, next: 'Run it again with --apply to act.' } : report }
   },

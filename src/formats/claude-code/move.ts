@@ -5,8 +5,9 @@ import { finding, type Finding } from '../../model/finding.js'
 import { movedPath } from '../../model/session-state.js'
 import type { Member, SessionReading, SessionRef } from '../../model/session.js'
 import type { MigratedFile, Migration, MigrationRequest } from '../format.js'
+import { writeMoved } from '../moved-lines.js'
 import { projectsFolder } from './layout.js'
-import { writeMoved } from './moved-lines.js'
+import { hasHistoryKey, isHistoryHead } from './line-bytes.js'
 
 type Move = NonNullable<MigrationRequest['move']>
 
@@ -51,7 +52,7 @@ function movedFile(root: string, path: string, slugs: ReadonlyMap<string, string
     mode: mode & 0o7777,
     mtimeMs,
     write: (take) => {
-      if (path.endsWith('.jsonl')) writeMoved(join(root, path), move, take)
+      if (path.endsWith('.jsonl')) writeMoved(join(root, path), move, (line) => isHistoryHead(line, 0) || hasHistoryKey(line), take)
       else copyPlain(join(root, path), take)
     },
   }

@@ -39,7 +39,7 @@ class ContentsWalk {
   }
 
   member(member: Member): void {
-    for (const folder of foldersOf(member.path)) this.#emptied.add(folder)
+    for (const folder of projectFoldersOf(member.path)) this.#emptied.add(folder)
     const rule = member.kind === 'backups' || member.kind === 'leftover' ? isBackup : isSubagent
     if (!member.folder) {
       if (member.kind !== 'transcript') this.#note(member)
@@ -85,7 +85,7 @@ class ContentsWalk {
 }
 
 /** The folders of a project above a member, which go when nothing is left in them. */
-function foldersOf(path: string): string[] {
+export function projectFoldersOf(path: string): string[] {
   const names = path.split('/')
   const project = names.lastIndexOf(projectsFolder) + 2
   const folder = names[project]

@@ -14,6 +14,8 @@ import { readHead } from './head.js'
 import { takeInventory } from './inventory.js'
 import { archiveFolder, backupFolderOf, chatsFolder, cleanupMarker, historyFolder, isSessionId, projectsFolder } from './layout.js'
 import { readMessages, readPrompt } from './messages.js'
+import { withoutMetadata } from './migrate.js'
+import { planMove } from './move.js'
 import { productDifference } from './product-restore.js'
 import { readSession } from './reading.js'
 import { recordsIn } from './record-bytes.js'
@@ -87,6 +89,8 @@ export function openQwenCode(root: string, around: Surroundings): Store {
     },
     check: (session, reading) => checkSession(real, session, reading, filesOf(session).length > 0),
     capSession: (session, reading, max) => chooseForCap(real, session, reading, max, beyond.get(session.id)?.[0]),
+    migrate: (session, reading, { move }) =>
+      move === undefined ? withoutMetadata(real, session, reading, filesOf(session).length > 0) : planMove(real, session, reading, beyond.get(session.id) ?? [], move),
     takeAgentLock: (now) => takeCleanupLock(real, now),
     agentDifference: productDifference,
   }

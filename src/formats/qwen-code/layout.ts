@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { isBackupName } from '../../model/names.js'
 
 /** Folders of the roots (formats/qwen-code section 1). */
@@ -53,4 +54,9 @@ export function backupFolderOf(session: string): string {
 /** Why a recorded name is not followed, or `undefined`. Names of an unknown shape are kept as they are (section 12). */
 export function nameRefusal(name: string): string | undefined {
   return isBackupName(name) ? undefined : `${JSON.stringify(name)} is not a backup name`
+}
+
+/** Relative path, below the runtime root, of the prompts that were typed in a project (section 1). */
+export function promptsOf(project: string): string {
+  return `tmp/${hash('sha256', project, 'hex')}/logs.json`
 }

@@ -1,8 +1,8 @@
-import { hash } from 'node:crypto'
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { readSmallFile } from '../../fs/read-small.js'
 import type { SharedUse } from '../format.js'
+import { promptsOf } from './layout.js'
 
 const promptsLimit = 64 * 1024 * 1024
 
@@ -16,7 +16,7 @@ export function findPrompts(root: string, base: string, projects: Iterable<strin
   const uses: SharedUse[] = []
   for (const project of new Set(projects)) {
     if (!matches(project)) continue
-    const path = `${base}tmp/${hash('sha256', project, 'hex')}/logs.json`
+    const path = base + promptsOf(project)
     const use = look(root, path)
     if (use !== undefined) uses.push(use)
   }

@@ -1,6 +1,4 @@
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
-import type { Machine, Migration, MigrationRequest, Store } from '../../formats/format.js'
+import type { Machine, MigrationRequest, Store } from '../../formats/format.js'
 import { ExitCode, worstExit } from '../../model/exit-code.js'
 import { durationText } from '../../model/expiry.js'
 import type { Finding } from '../../model/finding.js'
@@ -15,8 +13,10 @@ import { liveSessions, notLive } from '../removal/live.js'
 import { planFor } from '../removal/removal.js'
 import { selectSessions } from '../select.js'
 import { contentsOf, doubtAbout, itemsOf, lookAt, newestFile } from '../session-size.js'
-import { firstDifference, resolutionsOf, type Resolutions } from './resolutions.js'
-import { stageFile } from './stage.js'
+import { noLinks, planLinks, unlinkAll, type LinkPlan } from './links.js'
+import { isOfMoved, itemsFor, type Planned } from './planned.js'
+import { firstDifference, resolutionsOf } from './resolutions.js'
+import { stageFile, sweepStaged } from './stage.js'
 import { moveState, planState, type StatePlan } from './states.js'
 
 export interface MigrateOptions {
@@ -40,17 +40,12 @@ export interface MigrateContext {
   progress?(done: number, total: number): void
 }
 
-interface Planned {
-  readonly ref: SessionRef
-  readonly migration: Migration
-  readonly before: Resolutions
-}
-
 /**
  * Brings sessions to the newest generation that their agent reads, or to the place that their project was moved to, and keeps a
  * state of our own of checkpoints that stand in a transcript alone. Without `apply` nothing is written. With it the new files
  * are published first; originals go to the trash only after the result was read back and every path is the same at every
- * checkpoint, else the new files are taken back. Doing it twice is doing it once. Hold the store's lock.
+ * checkpoint, else the new files are taken back. Backups that forks share with their source, where the agent writes into backups,
+ * get a file each. Doing it twice is doing it once. Hold the store's lock.
  * @throws UsageError, NoMatchError for sessions that cannot be found; what `applyPlan` throws
  */
 export async function migrate(store: Store, options: MigrateOptions, context: MigrateContext): Promise<Report> {
@@ -68,6 +63,8 @@ class Migrate {
   readonly #items: PlanItem[] = []
   readonly #codes: ExitCode[] = []
   #storeSessions = 0
+  /** Sessions of the project that moved, wherever they are by now. */
+  #matched = 0
 
   constructor(store: Store, options: MigrateOptions, context: MigrateContext) {
     this.#store = store
@@ -93,19 +90,23 @@ class Migrate {
       const found = this.#planOne(ref, reading, live)
       if (found !== undefined) planned.push(found)
     }
+    const links = this.#planLinks(sessions, selected, live)
     for (const { item } of states) this.#items.push(item)
     for (const { ref, migration } of planned) this.#items.push(...itemsFor(ref, migration))
+    this.#items.push(...links.items)
     if (this.#options.apply === true) {
       for (const state of states) this.#writeState(state)
       if (planned.length > 0) await this.#carryOut(planned)
+      if (links.plans.length > 0) await unlinkAll(this.#store, links, this.#context.token, (actions) => this.#apply(actions, 3, true), this.#errors)
     }
-    return this.#report(selected.length, states.length, planned.length)
+    return this.#report({ sessions: selected.length, states: states.length, migrations: planned.length, linked: links.plans.length })
   }
 
   #planOne(ref: SessionRef, reading: SessionReading, live: ReadonlyMap<string, string>): Planned | undefined {
     const { now } = this.#context
-    const { move, quietPeriodMs } = this.#options
+    const { move } = this.#options
     const migration = this.#store.migrate?.(ref, reading, { now, ...(move === undefined ? {} : { move }) })
+    if (move !== undefined && (migration !== undefined || isOfMoved(reading, move))) this.#matched += 1
     if (migration === undefined) return undefined
     if ('refusal' in migration) {
       this.#kept.push({ session: ref.id, reason: migration.refusal })
@@ -113,7 +114,7 @@ class Migrate {
     }
     this.#findings.push(...(migration.findings ?? []))
     if (migration.files.length === 0 && migration.drop.length === 0) return undefined
-    const reason = live.get(ref.id) ?? doubtAbout(reading) ?? this.#tooYoung(ref, reading, now, quietPeriodMs)
+    const reason = this.#reasonToKeep(ref, reading, live)
     if (reason !== undefined) {
       this.#kept.push({ session: ref.id, reason: `${migration.reason}, but left alone: ${reason}` })
       return undefined
@@ -121,9 +122,20 @@ class Migrate {
     return { ref, migration, before: resolutionsOf(this.#store, reading) }
   }
 
-  #tooYoung(ref: SessionRef, reading: SessionReading, now: number, quietMs: number): string | undefined {
+  #reasonToKeep(ref: SessionRef, reading: SessionReading, live: ReadonlyMap<string, string>): string | undefined {
+    const said = live.get(ref.id) ?? doubtAbout(reading)
+    if (said !== undefined) return said
+    const { quietPeriodMs } = this.#options
     const newest = Math.max(newestFile(this.#store, contentsOf(this.#store, ref).own), reading.lastRecorded ?? 0)
-    return now - newest <= quietMs ? `it changed within the quiet period of ${durationText(quietMs)}` : undefined
+    return this.#context.now - newest <= quietPeriodMs ? `it changed within the quiet period of ${durationText(quietPeriodMs)}` : undefined
+  }
+
+  #planLinks(sessions: readonly SessionRef[], selected: readonly SessionRef[], live: ReadonlyMap<string, string>): LinkPlan {
+    if (this.#options.move !== undefined) return noLinks
+    const read = (ref: SessionRef): SessionReading => this.#store.read(ref, { now: this.#context.now, history: false })
+    const links = planLinks(this.#store, sessions, new Set(selected.map(({ id }) => id)), (ref) => this.#reasonToKeep(ref, read(ref), live))
+    this.#kept.push(...links.kept)
+    return links
   }
 
   #writeState(state: StatePlan): void {
@@ -142,7 +154,7 @@ class Migrate {
       const proven = await this.#readBack(whole)
       await this.#drop(proven)
     } finally {
-      for (const name of staged) rmSync(join(this.#store.sidecar, 'staging', name), { force: true })
+      sweepStaged(this.#store, staged)
     }
   }
 
@@ -211,12 +223,13 @@ class Migrate {
     await this.#apply(actions, 2)
   }
 
-  async #apply(actions: readonly (ReplaceAction | RemoveAction)[], part: number): Promise<ApplyResult> {
+  async #apply(actions: readonly (ReplaceAction | RemoveAction)[], part: number, noTrash = false): Promise<ApplyResult> {
     const { now, signal, machine } = this.#context
     const plan = planFor(this.#store, 'migrate', now, { storeSessions: this.#storeSessions, actions, kept: [] })
     const result = await applyPlan(plan, {
       now,
       runId: partRunId(this.#runId, part),
+      noTrash,
       stillAllowed: notLive(this.#store, machine, now),
       ...(signal === undefined ? {} : { signal }),
     })
@@ -231,14 +244,14 @@ class Migrate {
     this.#errors.push(...result.errors)
   }
 
-  #report(sessions: number, states: number, migrations: number): Report {
+  #report(counts: Readonly<Record<'sessions' | 'states' | 'migrations' | 'linked', number>>): Report {
     const applied = this.#options.apply === true
     return {
       command: 'migrate',
       roots: [this.#store.root],
       applied,
-      ...(applied && migrations > 0 ? { runId: this.#runId } : {}),
-      summary: { sessions, states, migrations, kept: this.#kept.length },
+      ...(applied && counts.migrations + counts.linked > 0 ? { runId: this.#runId } : {}),
+      summary: { ...counts, ...(this.#options.move === undefined ? {} : { matched: this.#matched }), kept: this.#kept.length },
       findings: this.#findings,
       plan: this.#items,
       kept: this.#kept,
@@ -246,11 +259,4 @@ class Migrate {
       exitCode: worstExit([...this.#codes, this.#errors.length > 0 ? ExitCode.partial : ExitCode.done]),
     }
   }
-}
-
-function itemsFor(ref: SessionRef, { files, drop, reason }: Migration): PlanItem[] {
-  return [
-    ...files.map(({ path }): PlanItem => ({ action: 'write', path, session: ref.id, bytes: 0, reason })),
-    ...drop.map(({ path }): PlanItem => ({ action: 'trash', path, session: ref.id, bytes: 0, reason })),
-  ]
 }

@@ -44,3 +44,8 @@ export function stageFile(store: Store, session: string, file: MigratedFile, nam
     throw error
   }
 }
+
+/** Takes staged files away that were not published. */
+export function sweepStaged(store: Store, names: readonly string[]): void {
+  for (const name of names) rmSync(join(store.sidecar, 'staging', name), { force: true })
+}

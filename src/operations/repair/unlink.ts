@@ -1,8 +1,11 @@
 import { chmodSync, closeSync, fsyncSync, openSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Store } from '../../formats/format.js'
+import { AnchoredFolder } from '../../fs/anchored-folder.js'
+import { sameBytes } from '../../fs/content.js'
 import { Transfer } from '../../fs/link-or-copy.js'
 import { probeFolder } from '../../fs/probe.js'
+import { FenceError } from '../../model/errors.js'
 import { isBackupName } from '../../model/names.js'
 import { membersOf, type SessionRef } from '../../model/session.js'
 import type { PlannedItem, ReplaceAction } from '../../plan/action.js'
@@ -55,6 +58,7 @@ export function stageUnlinking(store: Store, { session, path, old, reason }: Unl
   const staged = stagingPath(store, name)
   try {
     new Transfer({ method: 'copy' }).take(join(store.root, path), staged, 'one')
+    assertSameBytes(join(store.root, path), staged, old.identity.size)
     chmodSync(staged, old.mode)
     const fd = openSync(staged, 'r')
     try {
@@ -66,6 +70,16 @@ export function stageUnlinking(store: Store, { session, path, old, reason }: Unl
   } catch (error) {
     rmSync(staged, { force: true })
     throw error
+  }
+}
+
+/** What is replaced does not go to the trash: the copy is read back before. @throws FenceError when it differs */
+function assertSameBytes(path: string, staged: string, size: number): void {
+  const folder = AnchoredFolder.open(dirname(path))
+  try {
+    if (!sameBytes(staged, folder, basename(path), { offset: 0, size })) throw new FenceError(`the copy of ${path} does not hold its bytes; it was left as it is`, { hint: 'run again' })
+  } finally {
+    folder.close()
   }
 }
 
