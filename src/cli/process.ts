@@ -1,6 +1,6 @@
-import { homedir } from 'node:os'
 import { systemErrorCode } from '../model/errors.js'
 import { failureOf, StoppedError } from './errors.js'
+import { homeFolder, workingFolder } from './folders.js'
 import type { Host } from './host.js'
 import { runCli } from './run-cli.js'
 
@@ -63,22 +63,4 @@ function watchSignals(): AbortSignal {
     stop('SIGTERM')
   })
   return controller.signal
-}
-
-function homeFolder(): string {
-  try {
-    return homedir()
-  } catch {
-    // A user id without an entry, as in containers: the home there is the root folder.
-    return '/'
-  }
-}
-
-function workingFolder(): string {
-  try {
-    return process.cwd()
-  } catch {
-    // The folder was removed under us; only relative paths need it, and the root folder makes nothing of them.
-    return '/'
-  }
 }

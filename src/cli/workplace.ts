@@ -1,4 +1,4 @@
-import { availableParallelism, hostname } from 'node:os'
+import { availableParallelism } from 'node:os'
 import type { Machine, Store, Surroundings } from '../formats/format.js'
 import { formats } from '../formats/registry.js'
 import type { LockOptions } from '../fs/lock.js'
@@ -8,6 +8,7 @@ import { findSession } from '../operations/show.js'
 import { readConfig, type Config } from '../settings/config.js'
 import { findRoots } from '../settings/roots.js'
 import type { CommandContext } from './context.js'
+import { lockHost } from './lock-host.js'
 
 /** What most commands work on: the stores that were named or found, our configuration, and facts of this machine. */
 export interface Workplace {
@@ -63,7 +64,7 @@ const lockWait = 10_000
 
 /** Who takes the lock of a store: this process, on this host and in this pid namespace. */
 export function lockOwner(machine: Machine): Pick<LockOptions, 'pid' | 'host' | 'processes' | 'waitMs'> {
-  return { pid: process.pid, host: `${hostname()} ${machine.pidDomain ?? ''}`.trim(), processes: machine, waitMs: lockWait }
+  return { pid: process.pid, host: lockHost(machine), processes: machine, waitMs: lockWait }
 }
 
 /** Threads that read content. */

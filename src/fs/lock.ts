@@ -40,6 +40,8 @@ export interface LockOptions {
   /** Owner of the lock file, when a privileged user works on another one's store. */
   readonly owner?: { readonly uid: number; readonly gid: number }
   readonly sleep?: (ms: number) => Promise<unknown>
+  /** Ends the wait when it is aborted: what is free is still taken then. */
+  readonly signal?: AbortSignal
 }
 
 export interface HeldLock {
@@ -76,7 +78,7 @@ export async function acquireLock(path: string, options: LockOptions): Promise<H
       if (found === 'made') return { token: own.token, release: () => { release(path, own.token) } }
       if (found !== 'gone' && !(isStale(found, options) && clear(path, path, found.token, own, options))) break
     }
-    if (waited >= options.waitMs) throw busy(path)
+    if (waited >= options.waitMs || options.signal?.aborted === true) throw busy(path)
     await sleep(stepMs)
   }
 }

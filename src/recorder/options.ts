@@ -26,6 +26,10 @@ export interface RecorderOptions extends ExcludeOptions {
   readonly process: { readonly pid: number; readonly host: string; readonly table: ProcessTable; readonly command?: string }
   /** How long one act waits for the lock at most, in milliseconds; 5 s. */
   readonly waitMs?: number
+  /** Ends every wait for the lock when it is aborted: what cannot be recorded at once is then noted as a gap. */
+  readonly signal?: AbortSignal
+  /** Opens a session also when it is read-only: each call throws then, and what it could not record is noted as a gap. */
+  readonly evenIfReadOnly?: boolean
   /** Larger files are not recorded, and a gap says so; 8 MiB, 0 for no limit. */
   readonly maxFileBytes?: number
   /** Every message gets a snapshot of its own, also when no tracked file changed. */

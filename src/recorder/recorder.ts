@@ -63,13 +63,21 @@ export interface Recorder {
    * @param message id of the user's message; without it the turn has a random word until `nameTurn`
    */
   beginTurn(message?: string, words?: MessageWords): Promise<BegunTurn>
-  /** Gives the turn that was begun last the id of its message. Returns false when there is none. */
-  nameTurn(message: string): Promise<boolean>
+  /**
+   * Gives the turn that was begun last the id of its message. Returns false when there is none.
+   * @param word the one it had until now: another turn, begun meanwhile by another process, is left alone
+   */
+  nameTurn(message: string, word?: string): Promise<boolean>
   /** Saves a file that an agent is about to edit, once per session: its original. `path` absolute, or relative to the working folder. */
   beforeEdit(path: string): Promise<PreparedEdit>
   endSession(): Promise<void>
   /** The turn that was begun last. @throws as above, when the state cannot be read */
-  currentTurn(): RecordedTurn | undefined
+  currentTurn(): CurrentTurn | undefined
+}
+
+/** A turn, with the begin of its prompt. */
+export interface CurrentTurn extends RecordedTurn {
+  readonly text?: string
 }
 
 /**
@@ -79,7 +87,7 @@ export interface Recorder {
  */
 export function openRecorder(options: RecorderOptions): Recorder {
   const recorder = new SessionRecorder(options, placeOf(options))
-  recorder.currentTurn()
+  if (options.evenIfReadOnly !== true) recorder.currentTurn()
   return recorder
 }
 
@@ -164,12 +172,14 @@ class SessionRecorder implements Recorder {
     }
   }
 
-  async nameTurn(message: string): Promise<boolean> {
+  async nameTurn(message: string, word?: string): Promise<boolean> {
     return this.#act(({ state, recorded }) => {
       const { turn } = recorded
       if (turn === undefined || turn.message === message) return { result: turn !== undefined }
+      if (word !== undefined && turn.message !== word) return { result: false }
       const snapshots = state.snapshots.map((snapshot) => (snapshot.id === turn.snapshot ? renamed(snapshot, turn.message, message) : snapshot))
-      return { result: true, state: { ...state, snapshots }, recorded: { turn: { ...turn, message } } }
+      // Where the id was to be found is of no use any more.
+      return { result: true, state: { ...state, snapshots }, recorded: { turn: { message, snapshot: turn.snapshot } } }
     })
   }
 
@@ -194,9 +204,13 @@ class SessionRecorder implements Recorder {
     await this.#act(({ state }) => ({ result: undefined, state, recorded: { endedAt: this.#time() } }))
   }
 
-  currentTurn(): RecordedTurn | undefined {
+  currentTurn(): CurrentTurn | undefined {
     const state = this.#file.load()
-    return state === undefined ? undefined : recordedOf(state, this.#place.cwd).turn
+    const turn = state === undefined ? undefined : recordedOf(state, this.#place.cwd).turn
+    if (state === undefined || turn === undefined) return undefined
+    const snapshot = state.snapshots.find(({ id }) => id === turn.snapshot)
+    const text = snapshot === undefined ? undefined : messagesIn(snapshot).find(({ id }) => id === turn.message)?.text
+    return { ...turn, ...(text === undefined ? {} : { text }) }
   }
 
   /** Three phases: is it tracked already, copy it, and commit if it still is not tracked. */
@@ -256,7 +270,7 @@ class SessionRecorder implements Recorder {
   /** Runs an act under the lock on the state as it is then, and publishes what it makes. */
   async #act<T>(act: (found: Act) => Done<T>): Promise<T> {
     return this.#oneAtATime(async () => {
-      const { process: who, waitMs = defaultWaitMs } = this.#options
+      const { process: who, waitMs = defaultWaitMs, signal } = this.#options
       const held = await lockStore(this.#place, {
         pid: who.pid,
         host: who.host,
@@ -266,6 +280,7 @@ class SessionRecorder implements Recorder {
         token: this.#token(),
         waitMs,
         stepMs: lockStep,
+        ...(signal === undefined ? {} : { signal }),
       })
       try {
         return this.#commit(act)

@@ -6,6 +6,7 @@ import { backupFolderOf, backupStateName, stateName, statePathOf } from '../form
 import { serialiseState, type State } from '../formats/pi-candy-undo/state.js'
 import { readStateFile, stateTrouble } from '../formats/pi-candy-undo/state-file.js'
 import { LockedError, NewerFormatError, NoSpaceError, systemErrorCode } from '../model/errors.js'
+import { isBackupName } from '../model/names.js'
 
 /** Which file it was that was read: another one, or one that was written to, must be read again. */
 interface FileStamp {
@@ -136,7 +137,8 @@ export class SessionFile {
 
   #holdsBackups(): boolean {
     try {
-      return readdirSync(this.backups).length > 0
+      // A copy that waits for its name is none.
+      return readdirSync(this.backups).some(isBackupName)
     } catch (error) {
       if (systemErrorCode(error) === 'ENOENT') return false
       throw error

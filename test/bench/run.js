@@ -1,5 +1,5 @@
 // `npm run bench [name …]`: whole-process times as ratios against coreutils on the same generated stores, in the same run.
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -34,6 +34,22 @@ function acted(act, root, home, ...words) {
 const benches = {
   version() {
     printRatio('--version / node -e 0', ratio(() => ours('--version'), () => timed(process.execPath, ['-e', '0']).seconds, 9), 2.5)
+  },
+  hook(home) {
+    mkdirSync(join(home, 'project'), { recursive: true })
+    const calls = (event, name) => {
+      const input = JSON.stringify({ session_id: 'bench', cwd: join(home, 'project'), hook_event_name: event, prompt: name, tool_name: 'Write', tool_input: { file_path: join(home, 'project', name) } })
+      return timed(process.execPath, [bin, 'hook', 'claude-code', '--root', join(home, 'records')], { input }).seconds
+    }
+    const empty = () => timed(process.execPath, ['-e', '0']).seconds
+    let count = 0
+    const edit = () => {
+      count += 1
+      writeFileSync(join(home, 'project', `${count}.txt`), Buffer.alloc(100_000, `${count} bittern `))
+      return calls('PreToolUse', `${count}.txt`)
+    }
+    printRatio('hook before an edit of 100 kB / node -e 0', ratio(edit, empty, 9), 3)
+    printRatio('hook at a prompt / node -e 0', ratio(() => calls('UserPromptSubmit', 'go on'), empty, 9), 3)
   },
   small(home) {
     const root = writeStore(home, { sessions: 2000, size: 8192 })

@@ -144,6 +144,13 @@ export const commandTable: readonly CommandEntry[] = [
     load: async () => (await import('./daemon.js')).command,
   },
   {
+    name: 'hook',
+    usage: '<act>',
+    describe: 'Record checkpoints for an agent that calls this at each prompt and before each edit',
+    example: 'hook claude-code --every-turn',
+    load: async () => (await import('./hook.js')).command,
+  },
+  {
     name: 'report',
     usage: '',
     describe: 'Show sizes, growth, findings, and what nights removed and will remove; --html makes a page of it',

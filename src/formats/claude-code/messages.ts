@@ -1,6 +1,7 @@
-import { isFields, textOf, type Fields } from '../../model/fields.js'
+import { textOf, type Fields } from '../../model/fields.js'
 import type { Message, SessionRef } from '../../model/session.js'
 import { readChain } from './chain.js'
+import { promptText } from './prompt-text.js'
 
 interface Node {
   readonly parent: string | undefined
@@ -37,21 +38,6 @@ function readPrompt(value: Fields): Node['prompt'] {
   const text = value.type === 'user' && value.isMeta !== true ? promptText(value.message) : undefined
   const time = Date.parse(textOf(value.timestamp) ?? '')
   return text === undefined ? undefined : { text, time: Number.isNaN(time) ? undefined : time }
-}
-
-/** The text of a prompt; `undefined` for a message that carries a tool result. */
-function promptText(message: unknown): string | undefined {
-  const content = isFields(message) ? message.content : undefined
-  if (typeof content === 'string') return content
-  if (!Array.isArray(content)) return undefined
-  const texts: string[] = []
-  for (const block of content as unknown[]) {
-    if (!isFields(block)) continue
-    if (block.type === 'tool_result') return undefined
-    const text = block.type === 'text' ? textOf(block.text) : undefined
-    if (text !== undefined) texts.push(text)
-  }
-  return texts.join('\n')
 }
 
 function chainOf(leaf: string | undefined, nodes: ReadonlyMap<string, Node>): Set<string> {
