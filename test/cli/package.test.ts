@@ -1,8 +1,10 @@
-import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import ts from 'typescript'
 import { afterAll, describe, expect, it } from 'vitest'
+import * as library from '../../src/index.js'
 
 interface Manifest {
   readonly bin: Readonly<Record<string, string>>
@@ -61,6 +63,30 @@ describe('the package', () => {
     expect(JSON.parse(report)).toMatchObject({ command: 'run' })
     expect(run('--input-type=module', '-e', "import { verify } from 'rewind-admin'; console.log(typeof verify)").trim()).toBe('function')
   })
+
+  it('records for an agent, with parts that are loaded for nothing else', () => {
+    const input = JSON.stringify({ event: 'edit', session: 's', cwd: folder, paths: ['package.json'] })
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['bin/rewind-admin.js', 'hook', 'generic', '--root', join(folder, 'records')], { cwd: folder, env: { HOME: folder }, input, encoding: 'utf8' })
+    expect([status, stdout, stderr]).toEqual([0, '', ''])
+    const state = JSON.parse(readFileSync(join(folder, 'records/s/state.json'), 'utf8')) as { readonly trackedFiles: readonly string[] }
+    expect(state.trackedFiles).toEqual(['package.json'])
+  })
+
+  it('has types for all that the library exports, whole and in one file', () => {
+    const names = Object.keys(library).sort()
+    const program = `import { ${names.join(', ')}, type Store, type Recorder } from './dist/src/index.js'
+      export const all: unknown[] = [${names.join(', ')}]
+      export const one: (store: Store, recorder: Recorder) => Promise<boolean> = (store, recorder) => recorder.nameTurn(store.root)
+      // @ts-expect-error there is no such kind
+      finding('nonsense', 'x')`
+    writeFileSync(join(folder, 'uses.ts'), program)
+    const options = { strict: true, noEmit: true, skipLibCheck: false, module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2023, lib: ['lib.es2023.d.ts'], types: ['node'] }
+    const problems = ts.getPreEmitDiagnostics(ts.createProgram([join(folder, 'uses.ts')], options)).filter(({ file }) => file?.fileName.includes('node_modules') !== true)
+    expect(problems.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))).toEqual([])
+    const types = readFileSync(join(folder, 'dist/src/index.d.ts'), 'utf8')
+    expect(types).toContain('/** Makes the baseline, so that the first turn can be undone. */')
+    expect(paths.filter((path) => path.endsWith('.d.ts'))).toEqual(['dist/src/index.d.ts'])
+  }, 60_000)
 
   it('has nothing to prepare when it was prepared: the check of the installation says nothing and installs nothing', () => {
     const check = /^node -e "(.*)" && /.exec(manifest.scripts.ready ?? '')?.[1]
