@@ -1,10 +1,11 @@
 import { lstatSync } from 'node:fs'
-import { join } from 'node:path'
 import pLimit from 'p-limit'
 import { messagesIn, recordedOf, withRecorded, type Recorded, type RecordedTurn } from '../formats/pi-candy-undo/recorded.js'
 import type { Snapshot, State, StateRecord } from '../formats/pi-candy-undo/state.js'
+import { acquireLock, type HeldLock, type LockOptions } from '../fs/lock.js'
+import { systemErrorCode } from '../model/errors.js'
 import { isBelow, trackedTarget } from '../model/tracked-path.js'
-import { lockStore } from '../plan/sidecar.js'
+import { Sidecar } from '../plan/sidecar.js'
 import { Backups } from './backups.js'
 import type { StagedCopy } from './copy.js'
 import { discardCopy } from './copy.js'
@@ -113,15 +114,18 @@ class SessionRecorder implements Recorder {
   readonly #options: RecorderOptions
   readonly #place: RecorderPlace
   readonly #file: SessionFile
+  readonly #sidecar: Sidecar
   readonly #notes: GapNotes
   readonly #excluded: (key: string) => boolean
   readonly #limit: number
   /** Acts of this process wait for one another here: the lock is for other processes. */
   readonly #oneAtATime = pLimit(1)
+  #isPrepared = false
 
   constructor(options: RecorderOptions, place: RecorderPlace) {
     this.#options = options
     this.#place = place
+    this.#sidecar = new Sidecar(place)
     this.#file = new SessionFile(place.root, options.sessionId, () => this.#suffix())
     this.#notes = new GapNotes(place.sidecar, options.sessionId)
     this.#excluded = excluder(options)
@@ -270,27 +274,44 @@ class SessionRecorder implements Recorder {
   /** Runs an act under the lock on the state as it is then, and publishes what it makes. */
   async #act<T>(act: (found: Act) => Done<T>): Promise<T> {
     return this.#oneAtATime(async () => {
-      const { process: who, waitMs = defaultWaitMs, signal } = this.#options
-      const held = await lockStore(this.#place, {
-        pid: who.pid,
-        host: who.host,
-        processes: who.table,
-        command: who.command ?? 'record',
-        now: this.#options.now(),
-        token: this.#token(),
-        waitMs,
-        stepMs: lockStep,
-        ...(signal === undefined ? {} : { signal }),
-      })
+      const held = await this.#lock()
       try {
-        return this.#commit(act)
+        return await this.#commit(act)
       } finally {
         held.release()
       }
     })
   }
 
-  #commit<T>(act: (found: Act) => Done<T>): T {
+  /** Takes the lock of the store, as `lockStore` does; our own folder is looked over once, not at every act. */
+  async #lock(): Promise<HeldLock> {
+    const { process: who, waitMs = defaultWaitMs, signal } = this.#options
+    const sidecar = this.#sidecar
+    const options: LockOptions = {
+      pid: who.pid,
+      host: who.host,
+      processes: who.table,
+      command: who.command ?? 'record',
+      now: this.#options.now(),
+      token: this.#token(),
+      waitMs,
+      stepMs: lockStep,
+      ...(sidecar.owner === undefined ? {} : { owner: sidecar.owner }),
+      ...(signal === undefined ? {} : { signal }),
+    }
+    if (this.#isPrepared) {
+      try {
+        return await acquireLock(sidecar.lock, options)
+      } catch (error) {
+        if (systemErrorCode(error) !== 'ENOENT') throw error
+      }
+    }
+    sidecar.prepare()
+    this.#isPrepared = true
+    return acquireLock(sidecar.lock, options)
+  }
+
+  async #commit<T>(act: (found: Act) => Done<T>): Promise<T> {
     const { sessionId } = this.#options
     const state = this.#file.load() ?? { sessionId, snapshots: [], originals: new Map(), trackedFiles: [], redo: [] }
     this.#file.prepare()
@@ -298,9 +319,9 @@ class SessionRecorder implements Recorder {
     const backups = new Backups(this.#file.backups, () => this.#suffix())
     let saved = false
     try {
-      const done = act({ state, recorded, backups, fileClock: lstatSync(join(this.#place.sidecar, 'lock')).ctimeMs })
+      const done = act({ state, recorded, backups, fileClock: lstatSync(this.#sidecar.lock).ctimeMs })
       if (done.state !== undefined) {
-        this.#file.save(withRecorded(done.state, { ...recorded, ...done.recorded }), backups.written)
+        await this.#file.save(withRecorded(done.state, { ...recorded, ...done.recorded }), backups.written)
         saved = true
       }
       if (done.settled !== undefined) this.#notes.settle(done.settled.paths ?? [], done.settled.turns ?? [])

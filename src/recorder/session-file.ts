@@ -1,5 +1,6 @@
-import { closeSync, constants, copyFileSync, fsyncSync, linkSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync } from 'node:fs'
+import { closeSync, constants, copyFileSync, fsync, linkSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { isNoSpace, writeWhole } from '../fs/atomic-write.js'
 import { syncFolder } from '../fs/sync-folder.js'
 import { backupFolderOf, backupStateName, stateName, statePathOf } from '../formats/pi-candy-undo/layout.js'
@@ -83,16 +84,14 @@ export class SessionFile {
    * @param written open files that the state names: they are synced first
    * @throws NoSpaceError when the disk is full; system errors. The old state is as it was
    */
-  save(state: State, written: readonly number[] = []): void {
+  async save(state: State, written: readonly number[] = []): Promise<void> {
     const path = join(this.folder, stateName)
     const temporary = `${path}.tmp-${this.#suffix()}`
     try {
       const fd = openSync(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
       try {
         writeWhole(fd, serialiseState(state))
-        for (const each of written) fsyncSync(each)
-        if (written.length > 0) syncFolder(this.backups)
-        fsyncSync(fd)
+        await this.#flush(fd, written)
       } finally {
         closeSync(fd)
       }
@@ -106,6 +105,17 @@ export class SessionFile {
     syncFolder(this.folder)
     const stamp = this.#stamp()
     this.#read = stamp === undefined ? undefined : { stamp, state }
+  }
+
+  /** At once, so that a journaling file system commits once for all of them. */
+  async #flush(fd: number, written: readonly number[]): Promise<void> {
+    const folder = written.length === 0 ? undefined : openFolder(this.backups)
+    try {
+      const flushes = await Promise.allSettled([...written, fd].map((each) => flushFile(each)).concat(folder === undefined ? [] : [flushFile(folder).catch(() => undefined)]))
+      for (const each of flushes) if (each.status === 'rejected') throw each.reason
+    } finally {
+      if (folder !== undefined) closeSync(folder)
+    }
   }
 
   /** The state before stays under its own name: a link, so that there is a state.json at every moment. */
@@ -143,6 +153,17 @@ export class SessionFile {
       if (systemErrorCode(error) === 'ENOENT') return false
       throw error
     }
+  }
+}
+
+const flushFile = promisify(fsync)
+
+/** A folder to sync; `undefined` on systems that cannot open one. */
+function openFolder(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_RDONLY)
+  } catch {
+    return undefined
   }
 }
 
