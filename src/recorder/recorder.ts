@@ -1,10 +1,10 @@
 import { lstatSync } from 'node:fs'
 import pLimit from 'p-limit'
-import { messagesIn, recordedOf, withRecorded, type Recorded, type RecordedTurn } from '../formats/pi-candy-undo/recorded.js'
+import { recordedOf, withRecorded, type Recorded, type RecordedTurn } from '../formats/pi-candy-undo/recorded.js'
 import type { Snapshot, State, StateRecord } from '../formats/pi-candy-undo/state.js'
 import { acquireLock, type HeldLock, type LockOptions } from '../fs/lock.js'
 import { systemErrorCode } from '../model/errors.js'
-import { isBelow, trackedTarget } from '../model/tracked-path.js'
+import { isBelow, trackedTarget, type TrackedTarget } from '../model/tracked-path.js'
 import { Sidecar } from '../plan/sidecar.js'
 import { Backups } from './backups.js'
 import type { StagedCopy } from './copy.js'
@@ -120,6 +120,7 @@ class SessionRecorder implements Recorder {
   readonly #limit: number
   /** Acts of this process wait for one another here: the lock is for other processes. */
   readonly #oneAtATime = pLimit(1)
+  readonly #targets = new Map<string, TrackedTarget>()
   #isPrepared = false
 
   constructor(options: RecorderOptions, place: RecorderPlace) {
@@ -149,23 +150,33 @@ class SessionRecorder implements Recorder {
         if (same !== undefined) return { result: { snapshot: same.id ?? same.key, own: same.key === id, changed: [], gaps: [] } }
         const state = withBaseline(found, this.#options)
         const now = this.#options.now()
-        const begun = takeTurn(
-          state,
-          { id, ...(text === undefined ? {} : { text }), time: new Date(now).toISOString() },
-          { backups, recorded, now, fileClock, limit: this.#limit, everyTurn: this.#options.everyTurn === true, uuid: () => this.#options.uuid() },
-        )
+        const begun = takeTurn(state, id, {
+          backups,
+          recorded,
+          now,
+          fileClock,
+          limit: this.#limit,
+          everyTurn: this.#options.everyTurn === true,
+          uuid: () => this.#options.uuid(),
+          targetOf: (key) => this.#targetOf(key, recorded.cwd),
+        })
         const snapshot = begun.snapshot.id ?? begun.snapshot.key
+        const kept = new Set(begun.state.snapshots.map((each) => each.id))
         const { turns } = this.#notes.read()
         const added = begun.state.snapshots.length - found.snapshots.length
         return {
           result: { snapshot, own: begun.own, changed: begun.changed, gaps: begun.gaps },
           // A prompt takes the way back to undone rewinds, as in the plugin (formats/pi-candy-undo section 4).
-          state: { ...begun.state, redo: [] },
+          state: begun.state.redo.length === 0 ? begun.state : { ...begun.state, redo: [] },
           recorded: {
             seen: begun.seen,
             sequence: recorded.sequence + added,
             lostTurns: recorded.lostTurns + turns.length,
             turn: { message: id, snapshot, ...(transcript === undefined ? {} : { transcript }) },
+            messages: [
+              ...recorded.messages.filter((each) => kept.has(each.snapshot)),
+              { id, snapshot, ...(text === undefined ? {} : { text }), time: new Date(now).toISOString() },
+            ],
           },
           settled: { turns },
         }
@@ -181,9 +192,10 @@ class SessionRecorder implements Recorder {
       const { turn } = recorded
       if (turn === undefined || turn.message === message) return { result: turn !== undefined }
       if (word !== undefined && turn.message !== word) return { result: false }
-      const snapshots = state.snapshots.map((snapshot) => (snapshot.id === turn.snapshot ? renamed(snapshot, turn.message, message) : snapshot))
+      const snapshots = state.snapshots.map((each) => (each.id === turn.snapshot && each.key === turn.message ? { ...each, key: message } : each))
+      const messages = recorded.messages.map((each) => (each.id === turn.message ? { ...each, id: message } : each))
       // Where the id was to be found is of no use any more.
-      return { result: true, state: { ...state, snapshots }, recorded: { turn: { message, snapshot: turn.snapshot } } }
+      return { result: true, state: { ...state, snapshots }, recorded: { messages, turn: { message, snapshot: turn.snapshot } } }
     })
   }
 
@@ -210,10 +222,10 @@ class SessionRecorder implements Recorder {
 
   currentTurn(): CurrentTurn | undefined {
     const state = this.#file.load()
-    const turn = state === undefined ? undefined : recordedOf(state, this.#place.cwd).turn
-    if (state === undefined || turn === undefined) return undefined
-    const snapshot = state.snapshots.find(({ id }) => id === turn.snapshot)
-    const text = snapshot === undefined ? undefined : messagesIn(snapshot).find(({ id }) => id === turn.message)?.text
+    if (state === undefined) return undefined
+    const { turn, messages } = recordedOf(state, this.#place.cwd)
+    if (turn === undefined) return undefined
+    const text = messages.findLast(({ id }) => id === turn.message)?.text
     return { ...turn, ...(text === undefined ? {} : { text }) }
   }
 
@@ -331,6 +343,16 @@ class SessionRecorder implements Recorder {
     }
   }
 
+  /** What a tracked path stands for; the answer is the same at every turn. */
+  #targetOf(key: string, cwd: string): TrackedTarget {
+    const name = `${cwd}\0${key}`
+    const known = this.#targets.get(name)
+    if (known !== undefined) return known
+    const target = trackedTarget(key, cwd)
+    this.#targets.set(name, target)
+    return target
+  }
+
   /** What relative paths mean: what the session has recorded, else what was given. */
   #cwd(): string {
     try {
@@ -364,10 +386,4 @@ function withBaseline(state: State, { now, uuid }: RecorderOptions): State {
   if (state.snapshots.some(({ kind }) => kind === 'baseline')) return state
   const baseline: Snapshot = { id: uuid(), key: 'baseline', kind: 'baseline', createdAt: new Date(now()).toISOString(), files: new Map() }
   return { ...state, snapshots: [baseline, ...state.snapshots] }
-}
-
-/** A snapshot in which a message has another id. */
-function renamed(snapshot: Snapshot, before: string, message: string): Snapshot {
-  const messages = messagesIn(snapshot).map((each) => (each.id === before ? { ...each, id: message } : each))
-  return { ...snapshot, key: snapshot.key === before ? message : snapshot.key, from: { ...snapshot.from, messages } }
 }

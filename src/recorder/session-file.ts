@@ -25,6 +25,7 @@ export class SessionFile {
   readonly #root: string
   readonly #session: string
   readonly #suffix: () => string
+  readonly #written = new WeakMap<object, string>()
   #read: { readonly stamp: FileStamp; readonly state: State } | undefined
 
   /** @param suffix end of the name of a temporary file, new for each: `<pid>-<8 hex digits>` */
@@ -90,7 +91,7 @@ export class SessionFile {
     try {
       const fd = openSync(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
       try {
-        writeWhole(fd, serialiseState(state))
+        writeWhole(fd, serialiseState(state, this.#written))
         await this.#flush(fd, written)
       } finally {
         closeSync(fd)

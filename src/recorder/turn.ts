@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
-import { bytesOf, messagesIn, type Recorded, type RecordedMessage, type Seen } from '../formats/pi-candy-undo/recorded.js'
+import { bytesOf, type Recorded, type Seen } from '../formats/pi-candy-undo/recorded.js'
 import type { Snapshot, State, StateRecord } from '../formats/pi-candy-undo/state.js'
-import { trackedTarget } from '../model/tracked-path.js'
+import type { TrackedTarget } from '../model/tracked-path.js'
 import type { Backups } from './backups.js'
 import { digestOf } from './copy.js'
 import { lookAt, sameStamp, stampOf, type Stamp } from './look.js'
@@ -17,6 +17,8 @@ export interface TurnContext {
   readonly limit: number
   readonly everyTurn: boolean
   uuid(): string
+  /** What a tracked path stands for. */
+  targetOf(key: string): TrackedTarget
 }
 
 /** What a turn did to a session. */
@@ -38,46 +40,59 @@ export interface Turn {
  * for word; where none changed, the message becomes another name of the newest snapshot unless `everyTurn`.
  * @throws system errors of writing a backup
  */
-export function takeTurn(state: State, message: RecordedMessage, context: TurnContext): Turn {
+export function takeTurn(state: State, message: string, context: TurnContext): Turn {
   const newest = newestRecords(state)
-  const seen = new Map(context.recorded.seen)
+  const before = context.recorded.seen
+  const renewed = new Map<string, Seen | undefined>()
   const files = new Map<string, StateRecord>()
   const changed: string[] = []
   const gaps: string[] = []
   for (const path of state.trackedFiles) {
-    const before = newest.get(path)
-    const taken = capture(path, before, state, context)
+    const last = newest.get(path)
+    const taken = capture(path, last, state, context)
     if (taken === undefined) continue
     files.set(path, taken.record)
-    if (taken.stamp === undefined) seen.delete(path)
-    else seen.set(path, seenAs(taken.record, taken.stamp, context.fileClock))
-    if (taken.record !== before) changed.push(path)
+    if (taken.untouched !== true && (taken.stamp !== undefined || before.has(path))) {
+      renewed.set(path, taken.stamp === undefined ? undefined : seenAs(taken.record, taken.stamp, context.fileClock))
+    }
+    if (taken.record !== last) changed.push(path)
     if (isGap(taken.record)) gaps.push(path)
   }
+  const seen = renewed.size === 0 ? before : withRenewed(before, renewed)
   const last = state.snapshots.at(-1)
   if (!context.everyTurn && changed.length === 0 && last !== undefined && standsFor(last, state, newest)) {
-    const snapshot = { ...last, from: { ...last.from, messages: [...messagesIn(last), message] } }
-    return { state: { ...state, snapshots: [...state.snapshots.slice(0, -1), snapshot] }, seen, snapshot, own: false, changed, gaps }
+    return { state, seen, snapshot: last, own: false, changed, gaps }
   }
   const snapshot: Snapshot = {
     id: context.uuid(),
-    key: message.id,
+    key: message,
     kind: 'operation',
     createdAt: new Date(context.now).toISOString(),
     files,
-    from: { sequence: context.recorded.sequence + 1, messages: [message] },
+    from: { sequence: context.recorded.sequence + 1 },
   }
   return { state: { ...state, snapshots: [...state.snapshots, snapshot] }, seen, snapshot, own: true, changed, gaps }
 }
 
+function withRenewed(before: ReadonlyMap<string, Seen>, renewed: ReadonlyMap<string, Seen | undefined>): Map<string, Seen> {
+  const seen = new Map(before)
+  for (const [path, each] of renewed) {
+    if (each === undefined) seen.delete(path)
+    else seen.set(path, each)
+  }
+  return seen
+}
+
 interface Taken {
   readonly record: StateRecord
+  /** True when what is known of the file still holds, so that it was not read. */
+  readonly untouched?: true
   /** Absent where there is no file to look at again. */
   readonly stamp?: Stamp
 }
 
 function capture(key: string, before: StateRecord | undefined, state: State, context: TurnContext): Taken | undefined {
-  const target = trackedTarget(key, context.recorded.cwd)
+  const target = context.targetOf(key)
   // A path that names nothing here was never touched by us either: it keeps what it has.
   if ('refused' in target) return before === undefined ? undefined : { record: before }
   const { backups, now, limit } = context
@@ -93,7 +108,7 @@ function capture(key: string, before: StateRecord | undefined, state: State, con
     if (before?.backupFileName === null && before.unusable === undefined) return { record: before }
     return { record: absentRecord(backups.nextName(key, state).version, time) }
   }
-  if (before !== undefined && isUntouched(before, context.recorded.seen.get(key), look.stamp)) return { record: before, stamp: look.stamp }
+  if (before !== undefined && isUntouched(before, context.recorded.seen.get(key), look.stamp)) return { record: before, stamp: look.stamp, untouched: true }
   if (before !== undefined && isSame(target.path, look.stamp, before, backups)) return { record: before, stamp: look.stamp }
   const result = backups.stage(target.path, key, limit)
   if (result.kind === 'refused') return gap(result.reason)

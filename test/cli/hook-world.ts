@@ -118,8 +118,8 @@ interface HookRecord {
 export interface HookState {
   readonly cwd: string
   readonly snapshotSequence: number
-  readonly snapshots: readonly { readonly key: string; readonly kind: string; readonly files: Readonly<Record<string, HookRecord>>; readonly messages?: readonly { readonly id: string; readonly text?: string }[] }[]
+  readonly snapshots: readonly { readonly key: string; readonly kind: string; readonly files: Readonly<Record<string, HookRecord>> }[]
   readonly originals: Readonly<Record<string, HookRecord>>
   readonly trackedFiles: readonly string[]
-  readonly recorder: { readonly lostTurns: number; readonly leftOut: number; readonly endedAt: string | null; readonly turn?: { readonly message: string; readonly transcript?: unknown } }
+  readonly recorder: { readonly lostTurns: number; readonly leftOut: number; readonly endedAt: string | null; readonly turn?: { readonly message: string; readonly transcript?: unknown }; readonly messages: readonly { readonly id: string; readonly text?: string }[] }
 }

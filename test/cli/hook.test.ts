@@ -35,7 +35,7 @@ describe('hook claude-code', () => {
     const { cwd, originals, trackedFiles, snapshots, snapshotSequence, recorder } = world.state
     expect([cwd, trackedFiles, snapshotSequence]).toEqual([world.project, ['a.txt', 'new.txt'], 3])
     expect(snapshots.map(({ kind, key }) => [kind, key])).toEqual([['baseline', 'baseline'], ['operation', M1], ['operation', M2]])
-    expect(snapshots[1]?.messages).toMatchObject([{ id: M1, text: 'Change a' }])
+    expect(recorder.messages[0]).toMatchObject({ id: M1, text: 'Change a' })
     expect(world.backup(originals['a.txt']?.backupFileName ?? '').toString()).toBe('one\n')
     expect(originals['new.txt']?.backupFileName).toBeNull()
     expect(world.backup(snapshots[2]?.files['a.txt']?.backupFileName ?? '').toString()).toBe('two\n')
@@ -97,9 +97,9 @@ describe('the message that a turn is for', () => {
     world.transcribe(...lines(world))
     before?.(world)
     await world.before('Write', 'a.txt')
-    const { recorder, snapshots } = world.state
+    const { recorder } = world.state
     const word = recorder.turn?.message
-    expect(snapshots.flatMap(({ messages = [] }) => messages.map(({ id }) => id))).toEqual([word])
+    expect(recorder.messages.map(({ id }) => id)).toEqual([word])
     return word
   }
   const long = `${'x'.repeat(198)}🙂${'y'.repeat(500)}`
@@ -150,7 +150,7 @@ describe('the message that a turn is for', () => {
     await world.prompt('Second')
     world.transcribe(world.userLine(M2, 'Second'))
     await world.claude('SessionEnd', { reason: 'other' })
-    expect(world.state.snapshots.flatMap(({ messages = [] }) => messages.map(({ id }) => id))).toEqual([M1, M2])
+    expect(world.state.recorder.messages.map(({ id }) => id)).toEqual([M1, M2])
     expect(world.state.recorder.turn?.transcript).toBeUndefined()
   })
 
@@ -186,7 +186,7 @@ describe('hook generic', () => {
     expect(ends).toEqual(ends.map(() => silent))
     const { snapshots, trackedFiles, recorder } = world.state
     expect(snapshots.map(({ key }) => key)).toEqual(['baseline', 'message-1'])
-    expect(snapshots[1]?.messages).toMatchObject([{ id: 'message-1', text: 'Change a' }])
+    expect(recorder.messages[0]).toMatchObject({ id: 'message-1', text: 'Change a' })
     expect(trackedFiles).toEqual(['a.txt', join('b', 'new.txt')])
     expect(recorder.endedAt).not.toBeNull()
   })

@@ -3,7 +3,7 @@ import { finding, type Finding } from '../../model/finding.js'
 import type { Checkpoint, History, Reference } from '../../model/history.js'
 import { parseBackupName } from '../../model/names.js'
 import type { Writable } from '../../model/writable.js'
-import { bytesOf, messagesIn } from './recorded.js'
+import { bytesOf, messagesNoted } from './recorded.js'
 import type { State, StateRecord } from './state.js'
 
 /** A history with what is wrong with its records. */
@@ -37,8 +37,9 @@ class HistoryReader {
     const { snapshots, originals, trackedFiles } = this.#state
     const aliases = snapshots.map(({ key }) => new Set([key]))
     for (const [message, index] of names) aliases[index]?.add(message)
-    for (const [index, snapshot] of snapshots.entries()) for (const { id } of messagesIn(snapshot)) aliases[index]?.add(id)
     const ids = idsOf(this.#state)
+    const places = new Map(ids.map((id, index) => [id, index]))
+    for (const { id, snapshot } of messagesNoted(this.#state)) aliases[places.get(snapshot) ?? -1]?.add(id)
     const checkpoints = snapshots.map((snapshot, order): Checkpoint => {
       const id = ids[order] ?? snapshot.key
       return {

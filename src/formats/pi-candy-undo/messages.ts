@@ -1,5 +1,5 @@
 import type { Message } from '../../model/session.js'
-import { messagesIn } from './recorded.js'
+import { messagesNoted } from './recorded.js'
 import type { State } from './state.js'
 import type { Conversation } from './conversations.js'
 
@@ -24,8 +24,9 @@ function messageAbove({ entries }: Conversation, id: string): string | undefined
 }
 
 /** The user messages that a recorder noted in a state, in the order in which they came. */
-export function recordedMessages({ snapshots }: State): Message[] {
-  const noted = snapshots.flatMap(messagesIn)
+export function recordedMessages(state: State): Message[] {
+  const kept = new Set(state.snapshots.map(({ id }) => id))
+  const noted = messagesNoted(state).filter(({ snapshot }) => kept.has(snapshot))
   return noted.map(({ id, text = '', time }, index): Message => {
     const [before, at] = [noted[index - 1], Date.parse(time ?? '')]
     return { id, ...(before === undefined ? {} : { parent: before.id }), ...(Number.isNaN(at) ? {} : { time: at }), text, active: true }

@@ -1,5 +1,5 @@
 import { isFields, textOf, type Fields } from '../../model/fields.js'
-import type { Snapshot, State, StateRecord } from './state.js'
+import type { State, StateRecord } from './state.js'
 
 /*
  * What our own recorder adds to a state. The plugin keeps fields that it does not know, through load, save and forks
@@ -19,9 +19,11 @@ export interface Seen {
   readonly at: number
 }
 
-/** A message of the user's that a snapshot stands for. */
+/** A message of the user's. */
 export interface RecordedMessage {
   readonly id: string
+  /** Id of the snapshot that it means. */
+  readonly snapshot: string
   readonly text?: string
   /** ISO 8601. */
   readonly time?: string
@@ -45,6 +47,8 @@ export interface Recorded {
   readonly sequence: number
   readonly seen: ReadonlyMap<string, Seen>
   readonly turn?: RecordedTurn
+  /** In the order in which they came; those of snapshots that the cap took are dropped when the next one comes. */
+  readonly messages: readonly RecordedMessage[]
   /** Edits of links, of files with several names and of what is no plain file: they are not recorded. */
   readonly leftOut: number
   /** Messages whose turn could not be recorded. */
@@ -76,13 +80,14 @@ export function bytesOf({ from }: StateRecord): RecordedBytes {
   }
 }
 
-/** The messages that a snapshot stands for, as the recorder noted them. */
-export function messagesIn({ from }: Snapshot): RecordedMessage[] {
-  if (from === undefined || !Array.isArray(from.messages)) return []
-  return (from.messages as unknown[]).flatMap((each): RecordedMessage[] => {
-    if (!isFields(each) || typeof each.id !== 'string') return []
+/** The messages that the recorder noted, in the order in which they came. */
+export function messagesNoted({ from }: State): RecordedMessage[] {
+  const own = isFields(from?.recorder) ? from.recorder : {}
+  if (!Array.isArray(own.messages)) return []
+  return (own.messages as unknown[]).flatMap((each): RecordedMessage[] => {
+    if (!isFields(each) || typeof each.id !== 'string' || typeof each.snapshot !== 'string') return []
     const [text, time] = [textOf(each.text), textOf(each.time)]
-    return [{ id: each.id, ...(text === undefined ? {} : { text }), ...(time === undefined ? {} : { time }) }]
+    return [{ id: each.id, snapshot: each.snapshot, ...(text === undefined ? {} : { text }), ...(time === undefined ? {} : { time }) }]
   })
 }
 
@@ -99,7 +104,8 @@ export function recordedOf(state: State, cwd: string): Recorded {
   return {
     cwd: recordedFolder(state) ?? cwd,
     sequence: isCount(sequence) && sequence >= state.snapshots.length ? sequence : state.snapshots.length,
-    seen: seenOf(own.seen),
+    seen: seenOf(state.from?.seen),
+    messages: messagesNoted(state),
     ...(turn === undefined ? {} : { turn }),
     leftOut: isCount(own.leftOut) ? own.leftOut : 0,
     lostTurns: isCount(own.lostTurns) ? own.lostTurns : 0,
@@ -108,28 +114,38 @@ export function recordedOf(state: State, cwd: string): Recorded {
 }
 
 /** The state with what the recorder notes in it; fields of others stay. */
-export function withRecorded(state: State, { cwd, sequence, seen, turn, leftOut, lostTurns, endedAt }: Recorded): State {
+export function withRecorded(state: State, { cwd, sequence, seen, turn, messages, leftOut, lostTurns, endedAt }: Recorded): State {
   const before = isFields(state.from?.recorder) ? state.from.recorder : {}
-  const recorder = {
-    ...before,
-    version: 1,
-    turn,
-    leftOut,
-    lostTurns,
-    endedAt,
-    seen: Object.fromEntries([...seen].map(([path, { version, ino, size, mtimeMs, ctimeMs, mode, at }]) => [path, [version, ino, size, mtimeMs, ctimeMs, mode, at]])),
-  }
-  return { ...state, from: { ...state.from, cwd, snapshotSequence: sequence, recorder } }
+  const recorder = { ...before, version: 1, turn, leftOut, lostTurns, endedAt, messages }
+  return { ...state, from: { ...state.from, cwd, snapshotSequence: sequence, recorder, seen: seenOut(seen) } }
 }
 
-function seenOf(value: unknown): Map<string, Seen> {
+/** What was read or is to be written of files seen, by the one object that stands for it: it is the largest part, and mostly the same. */
+const seenByFields = new WeakMap<object, ReadonlyMap<string, Seen>>()
+const fieldsBySeen = new WeakMap<ReadonlyMap<string, Seen>, Fields>()
+
+function seenOut(seen: ReadonlyMap<string, Seen>): Fields {
+  const known = fieldsBySeen.get(seen)
+  if (known !== undefined) return known
+  const fields = Object.fromEntries([...seen].map(([path, { version, ino, size, mtimeMs, ctimeMs, mode, at }]) => [path, [version, ino, size, mtimeMs, ctimeMs, mode, at].join(' ')]))
+  fieldsBySeen.set(seen, fields)
+  seenByFields.set(fields, seen)
+  return fields
+}
+
+function seenOf(value: unknown): ReadonlyMap<string, Seen> {
   const seen = new Map<string, Seen>()
   if (!isFields(value)) return seen
+  const known = seenByFields.get(value)
+  if (known !== undefined) return known
   for (const [path, each] of Object.entries(value)) {
-    if (!Array.isArray(each) || each.length !== 7 || !each.every((one) => typeof one === 'number' && Number.isFinite(one))) continue
-    const [version, ino, size, mtimeMs, ctimeMs, mode, at] = each as [number, number, number, number, number, number, number]
+    const numbers = typeof each === 'string' ? each.split(' ').map(Number) : []
+    if (numbers.length !== 7 || !numbers.every(Number.isFinite)) continue
+    const [version, ino, size, mtimeMs, ctimeMs, mode, at] = numbers as [number, number, number, number, number, number, number]
     seen.set(path, { version, ino, size, mtimeMs, ctimeMs, mode, at })
   }
+  fieldsBySeen.set(seen, value)
+  seenByFields.set(value, seen)
   return seen
 }
 

@@ -97,31 +97,46 @@ export function parseState(bytes: Buffer): ParsedState {
   return new StateReader().read(value, sessionId)
 }
 
-/** The bytes of a state.json: unknown fields of every level kept, two spaces, a final newline (section 16). */
-export function serialiseState(state: State): Buffer {
-  const value = {
-    ...state.from,
-    version: stateVersion,
-    sessionId: state.sessionId,
-    snapshots: state.snapshots.map((snapshot) => ({
-      ...snapshot.from,
-      ...(snapshot.id === undefined ? {} : { id: snapshot.id }),
-      key: snapshot.key,
-      files: recordsOut(snapshot.files),
-      ...(snapshot.createdAt === undefined ? {} : { createdAt: snapshot.createdAt }),
-      kind: snapshot.kind,
-    })),
-    originals: recordsOut(state.originals),
-    trackedFiles: state.trackedFiles,
-    redo: state.redo.map(({ from, type, restoreKey, oldLeafId, createdAt }) => ({
-      ...from,
-      type,
-      restoreKey,
-      oldLeafId,
-      ...(createdAt === undefined ? {} : { createdAt }),
-    })),
-  }
-  return Buffer.from(`${JSON.stringify(value, undefined, 2)}\n`)
+/**
+ * The bytes of a state.json: unknown fields of every level kept, two spaces, a final newline (section 16).
+ * @param written texts of parts that were written before, for one who writes state after state: most parts are the same. None of
+ *   them may be changed in place then
+ */
+export function serialiseState(state: State, written = new WeakMap<object, string>()): Buffer {
+  const { from, sessionId, snapshots, originals, trackedFiles, redo } = state
+  const value: Fields = { ...from, version: stateVersion, sessionId, snapshots, originals, trackedFiles, redo }
+  const texts = Object.entries(value).flatMap(([name, each]) => {
+    if (each === undefined) return []
+    const text = each === snapshots ? listText(snapshots, written) : each === originals ? partText(written, originals, '  ', recordsOut) : each === redo ? textAt(redo.map(redoOut), '  ') : undefined
+    return [`  ${JSON.stringify(name)}: ${text ?? (typeof each === 'object' && each !== null ? partText(written, each, '  ', (same) => same) : JSON.stringify(each))}`]
+  })
+  return Buffer.from(`{\n${texts.join(',\n')}\n}\n`)
+}
+
+function partText<T extends object>(written: WeakMap<object, string>, part: T, indent: string, out: (part: T) => unknown): string {
+  const known = written.get(part)
+  if (known !== undefined) return known
+  const text = textAt(out(part), indent)
+  written.set(part, text)
+  return text
+}
+
+/** JSON text as it stands behind an indent; a line feed in it is never part of a value. */
+function textAt(value: unknown, indent: string): string {
+  return JSON.stringify(value, undefined, 2).replaceAll('\n', `\n${indent}`)
+}
+
+function listText(snapshots: readonly Snapshot[], written: WeakMap<object, string>): string {
+  if (snapshots.length === 0) return '[]'
+  return `[\n${snapshots.map((each) => `    ${partText(written, each, '    ', snapshotOut)}`).join(',\n')}\n  ]`
+}
+
+function snapshotOut({ from, id, key, files, createdAt, kind }: Snapshot): Fields {
+  return { ...from, ...(id === undefined ? {} : { id }), key, files: recordsOut(files), ...(createdAt === undefined ? {} : { createdAt }), kind }
+}
+
+function redoOut({ from, type, restoreKey, oldLeafId, createdAt }: RedoItem): Fields {
+  return { ...from, type, restoreKey, oldLeafId, ...(createdAt === undefined ? {} : { createdAt }) }
 }
 
 // `fromEntries` and spreading define properties, so `__proto__` and its like stay plain keys.
