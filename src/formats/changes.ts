@@ -58,6 +58,25 @@ export interface Migration {
   readonly findings?: readonly Finding[]
 }
 
+/** A conversation that a migration repairs: it lies beside the root, in the folder that holds it. */
+export interface ConversationRepair {
+  readonly session: string
+  /** What is done, in words, for the plan. */
+  readonly reason: string
+  /** Modification time of the conversation, milliseconds since 1970. */
+  readonly lastWritten: number
+  /** Its path is relative to the folder that holds the root. */
+  readonly file: MigratedFile
+  /** Reads back what was published: what is wrong with it, in words. */
+  check(): string | undefined
+}
+
+export interface ConversationRepairs {
+  readonly repairs: readonly ConversationRepair[]
+  /** What cannot be repaired, and why. */
+  readonly findings: readonly Finding[]
+}
+
 /** What a migration is asked for. Folders are absolute. */
 export interface MigrationRequest {
   readonly now: number

@@ -5,11 +5,11 @@ import type { Checkpoint } from '../model/history.js'
 import type { RestoreRules } from '../model/restore-plan.js'
 import type { RetentionLayer } from '../model/retention.js'
 import type { FormatId, Member, Message, SessionReading, SessionRef } from '../model/session.js'
-import type { AgentRedo, BackupFolder, CapChoice, Copying, InterruptedRestore, Migration, MigrationRequest, RecordRebuild, RestoredFile } from './changes.js'
+import type { AgentRedo, BackupFolder, CapChoice, ConversationRepairs, Copying, InterruptedRestore, Migration, MigrationRequest, RecordRebuild, RestoredFile } from './changes.js'
 import type { Conversations } from './conversation.js'
 
 /** What changes a store or a working tree is described by; kept apart, read as one interface. */
-export type { AgentRedo, BackupFolder, CapChoice, Copying, InterruptedRestore, MigratedFile, Migration, MigrationRequest, NewFile, RecordRebuild, RestoreWay, RestoredFile, SavedPath, SessionCopy } from './changes.js'
+export type { AgentRedo, BackupFolder, CapChoice, ConversationRepair, ConversationRepairs, Copying, InterruptedRestore, MigratedFile, Migration, MigrationRequest, NewFile, RecordRebuild, RestoreWay, RestoredFile, SavedPath, SessionCopy } from './changes.js'
 
 /** Every session of a store by its names, with what was found out of place on the way. */
 export interface Inventory {
@@ -209,6 +209,11 @@ export interface Store {
    * nothing to do. Reads only.
    */
   migrate?(session: SessionRef, reading: SessionReading, request: MigrationRequest): Migration | { readonly refusal: string } | undefined
+  /**
+   * What brings conversations up to date, with or without backups, whatever their sessions are: markers of rewinds as later builds
+   * of the agent write them (`message`), or with the number of the turn that they stand in (`turn`). Reads only.
+   */
+  conversationRepairs?(markers: 'message' | 'turn'): ConversationRepairs
   /** The records of a session as far as they can be rebuilt from proof, or why they cannot; `undefined` when none is broken. */
   rebuildRecords?(ref: SessionRef, context: { readonly now: number; uuid(): string }): RecordRebuild | { readonly refused: string } | undefined
   /** Where the agent keeps its own undone rewinds; without it they are kept in the sidecar alone. */

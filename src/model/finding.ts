@@ -43,6 +43,7 @@ export const findingKinds = {
   'damaged-journal': { severity: 'warn', title: 'The journal of a restore of the agent cannot be read.', remedy: 'none: it is kept' },
   'will-be-cleared': { severity: 'warn', title: 'The agent will delete the session when it is next opened.', remedy: 'rewind-admin migrate' },
   'odd-log': { severity: 'warn', title: 'A conversation log cannot be read whole.' },
+  'marker-left': { severity: 'warn', title: 'A conversation holds markers of an old form that cannot be repaired.' },
   'checksum-unchecked': { severity: 'info', title: 'Checksums of conversation logs could not be compared.', remedy: 'use Node 22.15 or newer' },
   'unsafe-name': { severity: 'error', title: 'A record names a backup by something that is not a backup name.', remedy: 'none: the record is kept and never followed' },
   'newer-format': { severity: 'error', title: 'A line was written in a newer format than this version knows.', remedy: 'update rewind-admin; the session is left alone until then' },

@@ -48,7 +48,7 @@ export interface ReplaceAction extends ActionBase {
   readonly session?: string
   /** Relative to the root. */
   readonly path: string
-  /** The path is a single name in the folder that holds the root (`.claude.json` beside `.claude`). */
+  /** The path is relative to the folder that holds the root (`.claude.json` beside `.claude`). */
   readonly beside?: true
   /** What is replaced; without it nothing may stand at the path. */
   readonly old?: PlannedItem

@@ -179,7 +179,7 @@ function withoutContent(action: Action): Action {
 }
 
 function folderTimes(plan: Plan): FolderTime[] {
-  const paths = plan.actions.flatMap((action) => (action.kind === 'replace' ? [action.path] : action.items.map((item) => item.path)))
+  const paths = plan.actions.flatMap((action) => (action.kind === 'replace' ? (action.beside === true ? [] : [action.path]) : action.items.map((item) => item.path)))
   const folders = new Set(paths.flatMap((path) => (path.includes('/') ? foldersAbove(path) : [])))
   return [...folders].flatMap((folder): FolderTime[] => {
     const status = statusOf(join(plan.root, folder))

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { isNoSpace } from '../fs/atomic-write.js'
 import { identityOf, sameInode, statusOf } from '../fs/identity.js'
 import { insideRoot } from '../fs/safe-path.js'
@@ -172,7 +172,7 @@ class RunRecovery {
       return
     }
     const subject = receipt?.session ?? action?.session ?? published.path
-    const path = published.beside === true ? join(root, '..', published.path) : insideRoot(root, published.path)
+    const path = insideRoot(published.beside === true ? dirname(root) : root, published.path)
     const there = path === undefined ? undefined : statusOf(path)
     if (there !== undefined && sameInode(identityOf(there), published.identity)) {
       await acts.try(() => { slot.commit() })

@@ -1,5 +1,5 @@
 import { closeSync, constants, fsyncSync, openSync, readSync, realpathSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { writeWhole } from '../fs/atomic-write.js'
 import { identityOf, sameIdentity, sameInode, statusOf } from '../fs/identity.js'
 import { foldersAbove, insideRoot, joinSafe } from '../fs/safe-path.js'
@@ -66,9 +66,9 @@ export async function publish(bench: Bench, slot: Slot, action: StagedAction): P
 /** The path beside the root, re-checked like one inside. @throws FenceError, Changed */
 function besidePath(root: string, action: ReplaceAction): string | undefined {
   const folder = dirname(root)
-  if (action.path.includes('/') || realpathSync.native(folder) !== folder) throw new FenceError(`${action.path} is not beside the store`)
-  const path = joinSafe(folder, action.path)
-  const status = statusOf(path)
+  if (realpathSync.native(folder) !== folder) throw new FenceError(`${action.path} is not beside the store`)
+  const path = insideRoot(folder, action.path)
+  const status = path === undefined ? undefined : statusOf(path)
   if (status === undefined) return undefined
   if (!status.isFile() || action.old === undefined || !sameIdentity(identityOf(status), action.old.identity)) {
     throw new Changed(`${action.path} changed since the plan was made`)
@@ -115,7 +115,7 @@ async function publishNew(bench: Bench, staged: string, action: ReplaceAction): 
     bench.sidecar.own(path)
     bench.times.after(dirname(path))
   }
-  const path = action.beside === true ? join(dirname(bench.root), action.path) : insideRoot(bench.root, action.path)
+  const path = insideRoot(action.beside === true ? dirname(bench.root) : bench.root, action.path)
   if (path === undefined) throw new Changed(`the folder for ${action.path} is gone`)
   bench.sidecar.own(staged)
   bench.times.before(dirname(path))

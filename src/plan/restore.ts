@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { identityOf, sameIdentity, statusOf } from '../fs/identity.js'
 import { insideRoot } from '../fs/safe-path.js'
 import { FenceError, NoMatchError } from '../model/errors.js'
@@ -114,7 +114,7 @@ function isBack(root: string, item: PlannedItem): boolean {
 /** Undoes a replacement: the old file comes back over the new one, or the new one goes where there was none. */
 async function takeBack(bench: Bench, { slot, items }: OpenedEntry, published: NonNullable<Receipt['published']>): Promise<void> {
   const { path: relative, identity, beside } = published
-  const path = beside === true ? join(bench.root, '..', relative) : insideRoot(bench.root, relative)
+  const path = insideRoot(beside === true ? dirname(bench.root) : bench.root, relative)
   const there = path === undefined ? undefined : statusOf(path)
   const old = slot.at(relative)
   const hasOld = statusOf(old) !== undefined

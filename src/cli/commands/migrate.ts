@@ -1,6 +1,7 @@
 import { NoMatchError, UsageError } from '../../model/errors.js'
 import type { Report } from '../../model/report.js'
-import { migrate, type MigrateOptions } from '../../operations/migrate/migrate.js'
+import { migrate } from '../../operations/migrate/migrate.js'
+import type { MigrateOptions } from '../../operations/migrate/options.js'
 import { newToken } from '../../plan/run-id.js'
 import type { CommandContext } from '../context.js'
 import { absolutePath } from '../globals.js'
@@ -17,6 +18,7 @@ export const command = defineCommand({
     'move': { type: 'string', nargs: 2, describe: 'The project moved: its old folder and its new one' },
     'from-cwd': { type: 'string', describe: 'The old folder of a project that moved; with --to-cwd the same as --move' },
     'to-cwd': { type: 'string', describe: 'The new folder of a project that moved' },
+    'markers': { choices: ['message', 'turn'] as const, describe: 'What old rewind markers in conversations of dsh-rewind become: messages of the plugin (the default), or the same with the right turn, for old builds' },
     'apply': { type: 'boolean', describe: 'Act; without it the plan is only printed' },
   },
   async run(context, options) {
@@ -30,6 +32,7 @@ export const command = defineCommand({
           {
             ...(options.session === undefined ? {} : { sessions: options.session }),
             ...(move === undefined ? {} : { move }),
+            ...(options.markers === undefined ? {} : { markers: options.markers }),
             apply: options.apply === true,
             quietPeriodMs: place.config.quietPeriodMs,
           },

@@ -16,6 +16,7 @@ import { folderOfId, groupNumber, isClean, parseRef, storeMarker, storeVersion }
 import { isVisible, readLog, type Log } from './log.js'
 import { readLogHead, type LogHead } from './log-head.js'
 import { LogPlaces } from './log-places.js'
+import { planLogRepairs, snapshotRoots } from './migrate-log.js'
 import { planMove } from './migrate-move.js'
 import { planUpgrade } from './migrate.js'
 import { conversationFolders, looksLikeStore, snapshotsIn, storePlaces } from './place.js'
@@ -26,6 +27,7 @@ import { readMarker, readRecordBytes } from './records.js'
 import { stampOfRecords } from './stamp.js'
 import { anchorOf, checkpointAt } from './target.js'
 import { findUnpacker, type Unpacker } from './zstd.js'
+import { findPacker } from './zstd-write.js'
 
 /** Newest plugin that this version was tested with (formats/dsh-rewind section 0). */
 const testedClient = '0.16.0-alpha.1'
@@ -89,6 +91,7 @@ export function openDshRewind(root: string, around: Surroundings, unpacker: Unpa
       const state = states.of(session, reading)
       return move === undefined ? planUpgrade(real, session, state, places.hasOlder(session.id)) : planMove(real, session, state, move)
     },
+    conversationRepairs: (markers) => planLogRepairs({ root: real, roots: snapshotRoots(real, storePlaces(around)), places, unpacker, pack: findPacker() }, markers),
     interruptedRestores: (session) => states.fresh(session).journals.map((journal) => interrupted(session.id, journal)).filter((each) => each !== undefined),
     copying: {
       isSessionId: (text) => isClean(text) && !text.startsWith('.'),

@@ -5,7 +5,7 @@ import { folderOfId } from './layout.js'
 
 const logPattern = /^session(?:\.v([0-9]{1,6}))?\.jsonl(\.zstd)?$/
 
-/** A conversation log of the agent (section 5.1). It lies outside the store and is only read. */
+/** A conversation log of the agent (section 5.1). It lies outside the store; only a repair of its markers writes it. */
 export interface LogFile {
   /** Absolute. */
   readonly path: string
@@ -36,8 +36,19 @@ export class LogPlaces {
 
   /** The log that counts for a session: the highest version, then the one written last. */
   of(session: string): LogFile | undefined {
-    const [best] = this.#all(session).sort((a, b) => b.version - a.version || modifiedAt(b) - modifiedAt(a) || Number(a.packed) - Number(b.packed))
-    return best
+    return bestOf(this.#all(session))
+  }
+
+  /** Every log that counts in its folder, with the session that the plugin makes of it; sorted by their paths. */
+  each(): { readonly session: string; readonly file: LogFile }[] {
+    this.#folders ??= this.#index()
+    const found = [...this.#folders].flatMap(([session, folders]) =>
+      folders.flatMap((folder) => {
+        const file = bestOf(logsIn(folder))
+        return file === undefined ? [] : [{ session, file }]
+      }),
+    )
+    return found.sort((a, b) => (a.file.path < b.file.path ? -1 : 1))
   }
 
   /** True when a log of an older format lies beside the one that counts: the host converted it, and counted anew. */
@@ -70,6 +81,10 @@ export class LogPlaces {
     }
     return folders
   }
+}
+
+function bestOf(logs: readonly LogFile[]): LogFile | undefined {
+  return logs.toSorted((a, b) => b.version - a.version || modifiedAt(b) - modifiedAt(a) || Number(a.packed) - Number(b.packed))[0]
 }
 
 function logsIn(folder: string): LogFile[] {

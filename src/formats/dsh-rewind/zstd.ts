@@ -48,6 +48,11 @@ export function isTooLarge(frame: Buffer): boolean {
   return frame.length > frameLimit || (contentSize(frame) ?? 0) > frameLimit
 }
 
+/** The checksum that a whole frame ends with, if it has one. */
+export function storedChecksum(frame: Buffer): number | undefined {
+  return ((frame[4] ?? 0) & 4) === 0 ? undefined : frame.readUInt32LE(frame.length - 4)
+}
+
 /** Where the frame that begins at `start` ends; `undefined` when no whole frame begins there. */
 function frameEnd(bytes: Buffer, start: number): number | undefined {
   if (bytes.length - start < 8) return undefined

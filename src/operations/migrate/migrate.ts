@@ -1,4 +1,4 @@
-import type { Machine, MigrationRequest, Store } from '../../formats/format.js'
+import type { Store } from '../../formats/format.js'
 import { ExitCode, worstExit } from '../../model/exit-code.js'
 import { durationText } from '../../model/expiry.js'
 import type { Finding } from '../../model/finding.js'
@@ -13,39 +13,21 @@ import { liveSessions, notLive } from '../removal/live.js'
 import { planFor } from '../removal/removal.js'
 import { selectSessions } from '../select.js'
 import { contentsOf, doubtAbout, itemsOf, lookAt, newestFile } from '../session-size.js'
+import { planConversations, repairConversations } from './conversations.js'
 import { noLinks, planLinks, unlinkAll, type LinkPlan } from './links.js'
+import type { MigrateContext, MigrateOptions } from './options.js'
 import { isOfMoved, itemsFor, type Planned } from './planned.js'
 import { firstDifference, resolutionsOf } from './resolutions.js'
 import { stageFile, sweepStaged } from './stage.js'
 import { moveState, planState, type StatePlan } from './states.js'
 
-export interface MigrateOptions {
-  /** Session ids or unique prefixes; none means all. */
-  readonly sessions?: readonly string[]
-  /** A project that was moved: absolute paths. */
-  readonly move?: MigrationRequest['move']
-  readonly apply?: boolean
-  /** A session that changed within so many milliseconds is left alone. */
-  readonly quietPeriodMs: number
-}
-
-/** What migrate needs of the machine; everything is passed in. */
-export interface MigrateContext {
-  /** Milliseconds since 1970. */
-  readonly now: number
-  readonly machine: Machine
-  /** Hex digits, new for each run. */
-  readonly token: string
-  readonly signal?: AbortSignal
-  progress?(done: number, total: number): void
-}
-
 /**
  * Brings sessions to the newest generation that their agent reads, or to the place that their project was moved to, and keeps a
  * state of our own of checkpoints that stand in a transcript alone. Without `apply` nothing is written. With it the new files
  * are published first; originals go to the trash only after the result was read back and every path is the same at every
- * checkpoint, else the new files are taken back. Backups that forks share with their source, where the agent writes into backups,
- * get a file each. Doing it twice is doing it once. Hold the store's lock.
+ * checkpoint, else the new files are taken back; markers of rewinds in conversations are read back likewise. Backups that forks
+ * share with their source, where the agent writes into backups, get a file each. Doing it twice is doing it once. Hold the store's
+ * lock.
  * @throws UsageError, NoMatchError for sessions that cannot be found; what `applyPlan` throws
  */
 export async function migrate(store: Store, options: MigrateOptions, context: MigrateContext): Promise<Report> {
@@ -94,12 +76,22 @@ class Migrate {
     for (const { item } of states) this.#items.push(item)
     for (const { ref, migration } of planned) this.#items.push(...itemsFor(ref, migration))
     this.#items.push(...links.items)
+    const talks = planConversations(this.#store, this.#options, this.#context.now)
+    this.#items.push(...talks.items)
+    this.#findings.push(...talks.findings)
+    this.#kept.push(...talks.kept)
     if (this.#options.apply === true) {
       for (const state of states) this.#writeState(state)
       if (planned.length > 0) await this.#carryOut(planned)
       if (links.plans.length > 0) await unlinkAll(this.#store, links, this.#context.token, (actions) => this.#apply(actions, 3, true), this.#errors)
+      await repairConversations(this.#store, talks.repairs, {
+        token: this.#context.token,
+        apply: (actions) => this.#apply(actions, 4),
+        takeBack: (session) => this.#takeBack(session, 4),
+        failed: (error) => { this.#errors.push(error) },
+      })
     }
-    return this.#report({ sessions: selected.length, states: states.length, migrations: planned.length, linked: links.plans.length })
+    return this.#report({ sessions: selected.length, states: states.length, migrations: planned.length, linked: links.plans.length, conversations: talks.repairs.length })
   }
 
   #planOne(ref: SessionRef, reading: SessionReading, live: ReadonlyMap<string, string>): Planned | undefined {
@@ -166,7 +158,7 @@ class Migrate {
         for (const file of migration.files) {
           const name = `migrate-${this.#context.token}-${String(staged.length)}`
           staged.push(name)
-          own.push(stageFile(this.#store, ref.id, file, name, migration.reason))
+          own.push(stageFile(this.#store, file, { session: ref.id, name, reason: migration.reason }))
         }
         actions.push(...own)
       } catch (error) {
@@ -239,19 +231,25 @@ class Migrate {
     return result
   }
 
-  async #takeBack(session: string): Promise<void> {
-    const result = await restoreFromTrash(this.#store, partRunId(this.#runId, 1), { session })
+  async #takeBack(session: string, part = 1): Promise<void> {
+    const result = await restoreFromTrash(this.#store, partRunId(this.#runId, part), { session })
     this.#errors.push(...result.errors)
   }
 
-  #report(counts: Readonly<Record<'sessions' | 'states' | 'migrations' | 'linked', number>>): Report {
+  #report(counts: Readonly<Record<'sessions' | 'states' | 'migrations' | 'linked' | 'conversations', number>>): Report {
+    const { conversations, ...others } = counts
     const applied = this.#options.apply === true
     return {
       command: 'migrate',
       roots: [this.#store.root],
       applied,
-      ...(applied && counts.migrations + counts.linked > 0 ? { runId: this.#runId } : {}),
-      summary: { ...counts, ...(this.#options.move === undefined ? {} : { matched: this.#matched }), kept: this.#kept.length },
+      ...(applied && counts.migrations + counts.linked + conversations > 0 ? { runId: this.#runId } : {}),
+      summary: {
+        ...others,
+        ...(this.#store.conversationRepairs === undefined ? {} : { conversations }),
+        ...(this.#options.move === undefined ? {} : { matched: this.#matched }),
+        kept: this.#kept.length,
+      },
       findings: this.#findings,
       plan: this.#items,
       kept: this.#kept,
