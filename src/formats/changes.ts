@@ -77,6 +77,20 @@ export interface ConversationRepairs {
   readonly findings: readonly Finding[]
 }
 
+/** What brings a session of another root of the agent into this one. */
+export interface SessionMerge {
+  /** Files that this root lacks, in the order in which they are published. */
+  readonly files: readonly MigratedFile[]
+  /** Folders that are made for them, relative to the root, with the time that they shall have; the outermost first. */
+  readonly folders: readonly { readonly path: string; readonly mtimeNs: bigint }[]
+  /** The session as both roots together tell it. */
+  readonly reading: SessionReading
+  /** Bytes of a backup of that reading; `undefined` when there are none. Throws when they cannot be read. */
+  bytes(name: string): Buffer | undefined
+  /** Compares what was published with what it was made from: what is wrong, in words. */
+  check(): string | undefined
+}
+
 /** What a migration is asked for. Folders are absolute. */
 export interface MigrationRequest {
   readonly now: number

@@ -5,11 +5,11 @@ import type { Checkpoint } from '../model/history.js'
 import type { RestoreRules } from '../model/restore-plan.js'
 import type { RetentionLayer } from '../model/retention.js'
 import type { FormatId, Member, Message, SessionReading, SessionRef } from '../model/session.js'
-import type { AgentRedo, BackupFolder, CapChoice, ConversationRepairs, Copying, InterruptedRestore, Migration, MigrationRequest, RecordRebuild, RestoredFile } from './changes.js'
+import type { AgentRedo, BackupFolder, CapChoice, ConversationRepairs, Copying, InterruptedRestore, Migration, MigrationRequest, RecordRebuild, RestoredFile, SessionMerge } from './changes.js'
 import type { Conversations } from './conversation.js'
 
 /** What changes a store or a working tree is described by; kept apart, read as one interface. */
-export type { AgentRedo, BackupFolder, CapChoice, ConversationRepair, ConversationRepairs, Copying, InterruptedRestore, MigratedFile, Migration, MigrationRequest, NewFile, RecordRebuild, RestoreWay, RestoredFile, SavedPath, SessionCopy } from './changes.js'
+export type { AgentRedo, BackupFolder, CapChoice, ConversationRepair, ConversationRepairs, Copying, InterruptedRestore, MigratedFile, Migration, MigrationRequest, NewFile, RecordRebuild, RestoreWay, RestoredFile, SavedPath, SessionCopy, SessionMerge } from './changes.js'
 
 /** Every session of a store by its names, with what was found out of place on the way. */
 export interface Inventory {
@@ -214,6 +214,12 @@ export interface Store {
    * of the agent write them (`message`), or with the number of the turn that they stand in (`turn`). Reads only.
    */
   conversationRepairs?(markers: 'message' | 'turn'): ConversationRepairs
+  /**
+   * What brings a session of another root of the same agent into this one, or why it stays there; `undefined` when there is
+   * nothing to bring. Reads only.
+   * @param from real path of the other root
+   */
+  merge?(from: string, session: SessionRef, context: { readonly now: number }): SessionMerge | { readonly refusal: string } | undefined
   /** The records of a session as far as they can be rebuilt from proof, or why they cannot; `undefined` when none is broken. */
   rebuildRecords?(ref: SessionRef, context: { readonly now: number; uuid(): string }): RecordRebuild | { readonly refused: string } | undefined
   /** Where the agent keeps its own undone rewinds; without it they are kept in the sidecar alone. */

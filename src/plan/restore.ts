@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { identityOf, sameIdentity, statusOf } from '../fs/identity.js'
 import { insideRoot } from '../fs/safe-path.js'
 import { FenceError, NoMatchError } from '../model/errors.js'
@@ -56,12 +56,15 @@ export async function restoreFromTrash(place: StorePlace, run: string, options: 
   const paths: string[] = []
   const errors: ErrorItem[] = []
   const giveModes: (() => void)[] = []
+  const made: string[] = []
   for (const one of opened) {
     const before = errors.length
     try {
       giveModes.push(makeFolders(bench, one.receipt?.folders ?? []))
-      if (one.receipt?.published !== undefined) await takeBack(bench, one, one.receipt.published)
-      else errors.push(...(await putItemsBack(bench, one, paths)))
+      if (one.receipt?.published !== undefined) {
+        await takeBack(bench, one, one.receipt.published)
+        made.push(...(one.receipt.published.made ?? []))
+      } else errors.push(...(await putItemsBack(bench, one, paths)))
     } catch (error) {
       errors.push(errorItem(error, one.entry.session))
     }
@@ -72,6 +75,7 @@ export async function restoreFromTrash(place: StorePlace, run: string, options: 
       errors.push({ code: 'LEFT_OVER', path, message: `something that no receipt names is left in ${path}` })
     }
   }
+  removeMade(bench, made)
   for (const give of giveModes) give()
   bench.times.putBack()
   dropEmptyRuns(sidecar)
@@ -124,20 +128,24 @@ async function takeBack(bench: Bench, { slot, items }: OpenedEntry, published: N
   if (there !== undefined && !sameIdentity(identityOf(there), identity)) {
     throw new FenceError(`${relative} was written to since and was not overwritten; what was there before stays in the trash`)
   }
-  const folder = join(path, '..')
+  const folder = dirname(path)
   bench.times.before(folder)
   if (hasOld) await bench.acts.try((acts) => { acts.rename(old, path) })
   else await bench.acts.try((acts) => { acts.unlink(path) })
   bench.times.after(folder)
-  for (const made of [...(published.made ?? [])].reverse()) {
-    const parent = insideRoot(bench.root, made)
-    if (parent === undefined) continue
-    bench.times.before(join(parent, '..'))
+}
+
+/** Folders that were made for what was published, the innermost first: a folder may have been made for several files. */
+function removeMade(bench: Bench, made: readonly string[]): void {
+  for (const folder of [...new Set(made)].sort((a, b) => b.length - a.length)) {
     try {
-      bench.acts.direct.rmdir(parent)
+      const path = insideRoot(bench.root, folder)
+      if (path === undefined || statusOf(path) === undefined) continue
+      bench.times.before(dirname(path))
+      bench.acts.direct.rmdir(path)
+      bench.times.after(dirname(path))
     } catch {
       // Something else is in it by now.
     }
-    bench.times.after(join(parent, '..'))
   }
 }

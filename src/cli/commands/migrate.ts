@@ -1,11 +1,12 @@
 import { NoMatchError, UsageError } from '../../model/errors.js'
 import type { Report } from '../../model/report.js'
 import { migrate } from '../../operations/migrate/migrate.js'
+import { mergeRoots } from '../../operations/migrate/merge-roots.js'
 import type { MigrateOptions } from '../../operations/migrate/options.js'
 import { newToken } from '../../plan/run-id.js'
 import type { CommandContext } from '../context.js'
 import { absolutePath } from '../globals.js'
-import { withLock } from '../locked.js'
+import { withLock, withLocks } from '../locked.js'
 import { mergeReports } from '../merge.js'
 import { narrowTo, openWorkplace, sessionProgress } from '../workplace.js'
 import { defineCommand } from './command.js'
@@ -18,10 +19,15 @@ export const command = defineCommand({
     'move': { type: 'string', nargs: 2, describe: 'The project moved: its old folder and its new one' },
     'from-cwd': { type: 'string', describe: 'The old folder of a project that moved; with --to-cwd the same as --move' },
     'to-cwd': { type: 'string', describe: 'The new folder of a project that moved' },
+    'merge-roots': { type: 'boolean', describe: 'Bring the sessions of other roots of dsh-rewind into the first one: that of --root, else the one that the plugin uses now' },
     'markers': { choices: ['message', 'turn'] as const, describe: 'What old rewind markers in conversations of dsh-rewind become: messages of the plugin (the default), or the same with the right turn, for old builds' },
     'apply': { type: 'boolean', describe: 'Act; without it the plan is only printed' },
   },
   async run(context, options) {
+    if (options.mergeRoots === true) {
+      if (options.move !== undefined || options.fromCwd !== undefined) throw new UsageError('--merge-roots and --move exclude each other')
+      return { report: await mergedRoots(context, options) }
+    }
     const place = narrowTo(openWorkplace(context), options.session)
     const move = moveOf(context, pairOf(options.move), options.fromCwd, options.toCwd)
     const reports: Report[] = []
@@ -44,10 +50,29 @@ export const command = defineCommand({
     if (move !== undefined && report.summary.matched === 0) {
       throw new NoMatchError(`no session was started in ${move.from}, and none in ${move.to}`, { hint: 'rewind-admin list' })
     }
-    const planned = options.apply !== true && report.plan.length > 0
-    return { report: planned ? { ...report, next: 'Run it again with --apply to act.' } : report }
+    return { report: withNext(report) }
   },
 })
+
+async function mergedRoots(context: CommandContext, options: { readonly session: readonly string[] | undefined; readonly apply: boolean | undefined }): Promise<Report> {
+  const place = openWorkplace(context)
+  const [to, ...others] = place.stores.filter((store) => store.merge !== undefined)
+  if (to === undefined || others.length === 0) throw new UsageError('there are no two roots of dsh-rewind to merge', { hint: 'name them with --root, the one to keep first' })
+  const act = async (): Promise<Report> => {
+    const reports: Report[] = []
+    for (const from of others) {
+      const sessions = options.session === undefined ? {} : { sessions: options.session }
+      const means = { now: context.now(), machine: place.machine, token: newToken(), signal: context.signal, progress: sessionProgress(context, 'migrate') }
+      reports.push(await mergeRoots(to, from, { ...sessions, apply: options.apply === true, quietPeriodMs: place.config.quietPeriodMs }, means))
+    }
+    return mergeReports('migrate', reports)
+  }
+  return withNext(options.apply === true ? await withLocks(context, { ...place, stores: [to, ...others] }, 'migrate', act) : await act())
+}
+
+function withNext(report: Report): Report {
+  return report.applied || report.plan.length === 0 ? report : { ...report, next: 'Run it again with --apply to act.' }
+}
 
 /** An option of two words comes as a list, whatever its declared type. */
 function pairOf(value: unknown): readonly string[] | undefined {

@@ -16,6 +16,7 @@ import { folderOfId, groupNumber, isClean, parseRef, storeMarker, storeVersion }
 import { isVisible, readLog, type Log } from './log.js'
 import { readLogHead, type LogHead } from './log-head.js'
 import { LogPlaces } from './log-places.js'
+import { planMerge, type MergeSide } from './merge.js'
 import { planLogRepairs, snapshotRoots } from './migrate-log.js'
 import { planMove } from './migrate-move.js'
 import { planUpgrade } from './migrate.js'
@@ -92,6 +93,11 @@ export function openDshRewind(root: string, around: Surroundings, unpacker: Unpa
       return move === undefined ? planUpgrade(real, session, state, places.hasOlder(session.id)) : planMove(real, session, state, move)
     },
     conversationRepairs: (markers) => planLogRepairs({ root: real, roots: snapshotRoots(real, storePlaces(around)), places, unpacker, pack: findPacker() }, markers),
+    merge: (from, session, { now }) => {
+      const converted = places.hasOlder(session.id)
+      const side = (at: string): MergeSide => ({ root: at, state: readState(at, session, logs.of(session.id, now)), converted })
+      return planMerge(session, side(real), side(from), now)
+    },
     interruptedRestores: (session) => states.fresh(session).journals.map((journal) => interrupted(session.id, journal)).filter((each) => each !== undefined),
     copying: {
       isSessionId: (text) => isClean(text) && !text.startsWith('.'),
