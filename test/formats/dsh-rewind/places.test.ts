@@ -79,12 +79,25 @@ describe('the sessions of a root', () => {
     ])
   })
 
-  it('of the first build whose id has a slash stay as they are', async () => {
+  it.each([
+    ['team', 'team/alpha', 'alpha/7/c.json'],
+    ['team', 'team/alpha/beta', 'alpha/beta/7/c.json'],
+  ])('of the first build whose id has a slash stay as they are, and the finding says so: %s holds %s', async (folder, session, record) => {
     const home = await temporaryFolder()
     const dsh = new DshStore(join(home, '.dsh'))
-    dsh.put('alpha/7/c.json', '{}', 'team')
+    dsh.put(record, '{}', folder)
     const store = openDshRewind(dsh.root, { home, env: {}, platform: 'linux' })
-    expect(store.inventory()).toMatchObject({ sessions: [], unrecognised: 1, findings: [{ id: 'foreign-file', place: { path: 'team' } }] })
+    expect(store.inventory()).toMatchObject({ sessions: [], unrecognised: 1, findings: [{ id: 'foreign-file', place: { path: folder } }] })
+    expect(store.inventory().findings[0]?.message).toContain(`the session ${session} of the first build`)
+  })
+
+  it('are not what any other folder holds', async () => {
+    const home = await temporaryFolder()
+    const dsh = new DshStore(join(home, '.dsh'))
+    dsh.put('alpha/7/c.txt', 'x', 'team')
+    dsh.put('alpha/notes/c.json', 'x', 'team')
+    const store = openDshRewind(dsh.root, { home, env: {}, platform: 'linux' })
+    expect(store.inventory().findings.map(({ message }) => message)).toEqual(['not a name that the plugin makes; left alone'])
   })
 
   it('are removed whole, or name by name where something foreign lies in them', async () => {
