@@ -20,6 +20,14 @@ export interface RecordRebuild {
   readonly proof: string
 }
 
+/** What enforcing the cap goes by besides the session. */
+export interface CapContext {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** Backups that something else still needs, by name: they and what names them stay. */
+  readonly spared: ReadonlySet<string>
+}
+
 /** What enforcing the cap does to one session, by the format's own rule. */
 export interface CapChoice {
   /** Checkpoints that are dropped. */

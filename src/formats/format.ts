@@ -5,11 +5,11 @@ import type { Checkpoint } from '../model/history.js'
 import type { RestoreRules } from '../model/restore-plan.js'
 import type { RetentionLayer } from '../model/retention.js'
 import type { FormatId, Member, Message, SessionReading, SessionRef } from '../model/session.js'
-import type { AgentRedo, BackupFolder, CapChoice, ConversationRepairs, Copying, InterruptedRestore, Migration, MigrationRequest, RecordRebuild, RestoredFile, SessionMerge } from './changes.js'
+import type { AgentRedo, BackupFolder, CapChoice, CapContext, ConversationRepairs, Copying, InterruptedRestore, Migration, MigrationRequest, RecordRebuild, RestoredFile, SessionMerge } from './changes.js'
 import type { Conversations } from './conversation.js'
 
 /** What changes a store or a working tree is described by; kept apart, read as one interface. */
-export type { AgentRedo, BackupFolder, CapChoice, ConversationRepair, ConversationRepairs, Copying, InterruptedRestore, MigratedFile, Migration, MigrationRequest, NewFile, RecordRebuild, RestoreWay, RestoredFile, SavedPath, SessionCopy, SessionMerge } from './changes.js'
+export type { AgentRedo, BackupFolder, CapChoice, CapContext, ConversationRepair, ConversationRepairs, Copying, InterruptedRestore, MigratedFile, Migration, MigrationRequest, NewFile, RecordRebuild, RestoreWay, RestoredFile, SavedPath, SessionCopy, SessionMerge } from './changes.js'
 
 /** Every session of a store by its names, with what was found out of place on the way. */
 export interface Inventory {
@@ -200,8 +200,8 @@ export interface Store {
   inlineBytes?(session: string, name: string): Buffer | undefined
   /** Findings of the format's own rules about one session, beyond those of reading it. Never writes, never follows a link. */
   check?(session: SessionRef, reading: SessionReading, context: { readonly now: number }): Finding[]
-  /** What enforcing the cap does; without it, backups that no kept checkpoint needs go and nothing is rewritten. */
-  capSession?(session: SessionRef, reading: SessionReading, max: number, context: { readonly now: number }): CapChoice
+  /** What enforcing the cap does; without it, backups that no kept checkpoint needs go and nothing is rewritten. What is spared stays in use. */
+  capSession?(session: SessionRef, reading: SessionReading, max: number, context: CapContext): CapChoice
   /** True when checkpoints stand in the transcript alone, so that a state of our own helps them to outlive it. */
   readonly checkpointsInTranscript?: true
   /**

@@ -29,7 +29,7 @@ const repair = 'rewind-admin repair'
 export const findingKinds = {
   'missing-backup': { severity: 'error', title: 'A checkpoint names a backup that is not there.', remedy: repair },
   'backups-missing': { severity: 'error', title: 'Checkpoints name backups, but the whole backup folder of the session is gone.', remedy: repair },
-  'pruned-backup': { severity: 'info', title: 'A backup that only checkpoints beyond the cap name was removed by the agent.' },
+  'pruned-backup': { severity: 'info', title: 'A backup that only checkpoints beyond the cap name was removed by the agent, or by a cap of ours.' },
   'changed-after-seal': { severity: 'error', title: 'The bytes of a sealed backup are no longer the bytes that were sealed.', remedy: repair },
   'contradicts-transcript': { severity: 'error', title: 'A backup does not hold what the transcript says the file contained.', remedy: repair },
   'contradicts-record': { severity: 'error', title: 'The bytes of a backup are not those that its record says.', remedy: repair },

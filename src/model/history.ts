@@ -30,7 +30,7 @@ export interface Reference {
   readonly newest: number
   /** True when a line without a known checkpoint names it (a damaged line, a delta of no snapshot): always in use. */
   readonly pinned: boolean
-  /** True when only checkpoints name it that the agent itself has dropped: `oldest` and `newest` say nothing then. */
+  /** True when only checkpoints name it that the agent itself, or a cap of ours, has dropped: `oldest` and `newest` say nothing then. */
   readonly dropped?: true
   /** sha256 of its bytes in hex, where its record has it. */
   readonly digest?: string

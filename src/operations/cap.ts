@@ -95,7 +95,7 @@ class CapPlanner {
       return
     }
     const reading = this.#store.read(ref, { now: this.#context.now })
-    const choice = this.#store.capSession?.(ref, reading, this.#max, { now: this.#context.now })
+    const choice = this.#store.capSession?.(ref, reading, this.#max, { now: this.#context.now, spared: this.#spared(ref) })
     if (choice === undefined || (choice.drop.length === 0 && choice.rewrites.length === 0 && choice.refusal === undefined)) return
     const isOver = choice.checkpoints > 0 || choice.refusal !== undefined
     if (isOver) this.#overCap += 1
@@ -172,6 +172,10 @@ class CapPlanner {
     return { plan, findings: this.#findings, errors: this.#errors, summary, firstActivity: new Map() }
   }
 
+  #spared(ref: SessionRef): ReadonlySet<string> {
+    return this.#options.spared?.(ref.id) ?? new Set()
+  }
+
   #isInProject(ref: SessionRef, project: string): boolean {
     return (this.#store.head?.(ref).folders ?? []).some((folder) => isSameProject(folder, project))
   }
@@ -208,7 +212,7 @@ class CapPlanner {
     const { history } = reading
     const tree = this.#store.branches?.(ref, new Set(history.checkpoints.map(({ id }) => id))) ?? new Map<string, string | undefined>()
     const kept = keptCheckpoints(history, tree, this.#max)
-    const references = this.#onDisk(history, folder, this.#options.spared?.(ref.id) ?? new Set(), kept)
+    const references = this.#onDisk(history, folder, this.#spared(ref), kept)
     if (references.length === 0) return
     const members = references.map(({ name }): Member => ({ kind: 'backups', path: `${this.#store.backupFolder(ref.id)}/${name}`, folder: false }))
     const looked = lookAt(this.#store, members)

@@ -4,14 +4,24 @@ import type { ReadOptions, Store } from '../formats/format.js'
 import { finding, type Finding } from '../model/finding.js'
 import { withState } from '../model/session-state.js'
 import type { SessionReading, SessionRef } from '../model/session.js'
+import { withCapped } from './capped.js'
 import { readState, stateFile, statesFolder } from './state-file.js'
 
 /**
  * What a session says, together with our own state of it: checkpoints that the transcript no longer names, because it was
- * swept, compacted or damaged, come from there, and a finding says so. The store alone decides what may be removed.
+ * swept, compacted or damaged, come from there, and a finding says so; backups that a cap of ours removed count as dropped. The
+ * store alone decides what may be removed.
  */
 export function readSession(store: Store, ref: SessionRef, options: ReadOptions): SessionReading {
-  const reading = store.read(ref, options)
+  return completeReading(store, ref, store.read(ref, options))
+}
+
+/** The same for a session that was read already. */
+export function completeReading(store: Store, ref: SessionRef, reading: SessionReading): SessionReading {
+  return withCapped(store, withOwnState(store, ref, reading))
+}
+
+function withOwnState(store: Store, ref: SessionRef, reading: SessionReading): SessionReading {
   const file = readState(store, ref.id)
   if (file.kind === 'missing') return reading
   const place = { session: ref.id, path: stateFile(store, ref.id) }

@@ -63,8 +63,13 @@ export type StateFile =
 
 /** Where our own state of a session lies: `<sidecar>/states/<session>/state.json`. Throws FenceError for an id that is no name. */
 export function stateFile(store: Pick<StorePlace, 'sidecar'>, session: string): string {
+  return sessionFile(store, session, 'state.json')
+}
+
+/** Where a file of ours about a session lies. Throws FenceError for an id that is no name. */
+export function sessionFile(store: Pick<StorePlace, 'sidecar'>, session: string, name: string): string {
   if (session.includes('/')) throw new FenceError(`refused the session ${JSON.stringify(session)}: its id is not a name`)
-  return join(joinSafe(join(store.sidecar, statesFolder), session), 'state.json')
+  return join(joinSafe(join(store.sidecar, statesFolder), session), name)
 }
 
 /** Reads our own state of a session; never throws for what stands there. */
@@ -85,13 +90,17 @@ export function readState(store: Pick<StorePlace, 'sidecar'>, session: string): 
  * @throws NoSpaceError, FenceError
  */
 export function writeState(store: StorePlace, state: SessionState, before: StateFile): void {
+  const file = stateFile(store, state.session)
+  if (before.kind === 'unusable') renameSync(file, `${file}.${newToken()}.unusable`)
+  writeSessionFile(store, file, toJson(state))
+}
+
+/** Writes a file of ours about a session at once, as JSON. Hold the store's lock. @throws NoSpaceError, FenceError */
+export function writeSessionFile(store: StorePlace, file: string, value: object): void {
   const sidecar = new Sidecar(store)
   sidecar.prepare()
-  const file = stateFile(store, state.session)
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const token = newToken()
-  if (before.kind === 'unusable') renameSync(file, `${file}.${token}.unusable`)
-  sidecar.withRoom(() => { atomicWrite(file, Buffer.from(`${JSON.stringify(toJson(state))}\n`), { token }) })
+  sidecar.withRoom(() => { atomicWrite(file, Buffer.from(`${JSON.stringify(value)}\n`), { token: newToken() }) })
   for (const path of [dirname(dirname(file)), dirname(file), file]) sidecar.own(path)
 }
 

@@ -4,6 +4,7 @@ import type { Store } from '../../formats/format.js'
 import { NoMatchError, UsageError } from '../../model/errors.js'
 import { ExitCode } from '../../model/exit-code.js'
 import { noItems, type ErrorItem, type Json, type Report } from '../../model/report.js'
+import { forgetReturned } from '../../operations/capped.js'
 import { sweepRedo } from '../../operations/restore/sweep-redo.js'
 import { selectSessions } from '../../operations/select.js'
 import { restoreFromTrash } from '../../plan/restore.js'
@@ -74,7 +75,10 @@ async function restored(context: CommandContext, place: Workplace, run: string, 
       // What was taken last comes back first: a folder before the single files that were taken out of it earlier.
       for (const part of partsOf(store, run, only?.id)) {
         const result = await restoreFromTrash(store, part, { exactTime, ...(only === undefined ? {} : { session: only.id }) })
-        for (const id of result.restored) sessions.add(id)
+        for (const id of result.restored) {
+          sessions.add(id)
+          forgetReturned(store, id)
+        }
         paths.push(...result.paths)
         errors.push(...result.errors)
       }

@@ -2,12 +2,13 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { listFolder } from '../../fs/folder.js'
 import type { Member, SessionRef } from '../../model/session.js'
-import type { CapChoice } from '../format.js'
+import type { CapChoice, CapContext } from '../format.js'
 import { groupContents } from './contents.js'
 import { groupsOf, isFinished } from './journal.js'
 import { groupsNamedIn, isSideFileName, isTemporary, pendingFolder, rescueFolder } from './layout.js'
 import { materialise } from './materialise.js'
 import type { SessionState } from './reading.js'
+import { backupNameOf } from './record.js'
 import { readRecordBytes } from './records.js'
 
 /** Anchor groups that the plugin keeps (section 4.1). */
@@ -16,15 +17,15 @@ export const groupCap = 100
 const stagedAge = 24 * 3_600_000
 
 /**
- * What the plugin's own prune does (section 4.1): the highest `max` groups stay, and those that an open or unreadable journal, or
- * a damaged record of a kept group, may need (R114). Links out of kept groups become records first. Finished journals go with
+ * What the plugin's own prune does (section 4.1): the highest `max` groups stay, those that hold what is spared, and those that an
+ * open or unreadable journal, or a damaged record of a kept group, may need (R114). Links out of kept groups become records first. Finished journals go with
  * their rescue folder, and staged copies after a day.
  */
-export function chooseGroups(root: string, ref: SessionRef, state: SessionState, max: number, now: number): CapChoice {
+export function chooseGroups(root: string, ref: SessionRef, state: SessionState, max: number, { now, spared }: CapContext): CapChoice {
   const { records, journals } = state
   if (records.newer) return { checkpoints: 0, drop: [], rewrites: [], refusal: 'its store version is newer than this version knows' }
   const folder = join(root, ref.id)
-  const kept = keptGroups(folder, state, max)
+  const kept = keptGroups(folder, state, max, spared)
   const { files, needed } = materialise(folder, records, (group) => kept.has(group))
   const drop: Member[] = []
   let dropped = 0
@@ -43,9 +44,10 @@ export function chooseGroups(root: string, ref: SessionRef, state: SessionState,
   return { checkpoints: dropped, drop, rewrites: files.map((file) => ({ ...file, path: `${ref.id}/${file.path}` })) }
 }
 
-function keptGroups(folder: string, { records, journals }: SessionState, max: number): Set<number> {
+function keptGroups(folder: string, { records, journals }: SessionState, max: number, spared: ReadonlySet<string>): Set<number> {
   const groups = [...records.groups.keys()]
   const kept = new Set(groups.slice(Math.max(0, groups.length - max)))
+  for (const group of groups) if (records.groups.get(group)?.some((record) => record.kind === 'content' && spared.has(backupNameOf(record) ?? '')) === true) kept.add(group)
   for (const journal of journals) {
     if (journal.kind === 'damaged' || !isFinished(journal)) for (const group of groupsOf(journal)) kept.add(group)
   }

@@ -87,7 +87,7 @@ export function openDshRewind(root: string, around: Surroundings, unpacker: Unpa
     recordStamp: (session) => stampOfRecords(real, session.id, places.of(session.id)?.path),
     checkpointAt: (session, reading, word) => checkpointAt(states.of(session, reading), reading, word),
     check: (session, reading, { now }) => checkFolder(real, session, states.of(session, reading), { now, knowsLogs: places.isKnown }),
-    capSession: (session, reading, max, { now }) => chooseGroups(real, session, states.of(session, reading), max, now),
+    capSession: (session, reading, max, context) => chooseGroups(real, session, states.of(session, reading), max, context),
     migrate: (session, reading, { move }) => {
       const state = states.of(session, reading)
       return move === undefined ? planUpgrade(real, session, state, places.hasOlder(session.id)) : planMove(real, session, state, move)

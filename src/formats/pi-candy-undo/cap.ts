@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { listFolder } from '../../fs/folder.js'
 import { isBackupName } from '../../model/names.js'
 import type { Member, SessionRef } from '../../model/session.js'
-import type { CapChoice } from '../format.js'
+import type { CapChoice, CapContext } from '../format.js'
 import { backupNames } from './contents.js'
 import { backupFolderOf, backupStatePathOf, isTemporaryBackup, isTemporaryState, statePathOf } from './layout.js'
 import { recordedFolder } from './recorded.js'
-import { serialiseState, type State } from './state.js'
+import { serialiseState, type Snapshot, type State } from './state.js'
 import { readStateFile, stateTrouble } from './state-file.js'
 
 /** A file that no state names may belong to a recording that is going on, for so long; milliseconds. */
@@ -15,10 +15,10 @@ const youngLeftover = 60 * 60 * 1000
 
 /**
  * What the plugin's own cap does to a session (formats/pi-candy-undo section 8): the oldest snapshots go until `max` are left,
- * but for the baseline and those that an undone rewind can be redone from. What they alone name goes with them. What no
- * snapshot named before is no part of it, but for what a crash of our own recorder left.
+ * but for the baseline, those that an undone rewind can be redone from, and those that name what is spared. What they alone name
+ * goes with them. What no snapshot named before is no part of it, but for what a crash of our own recorder left.
  */
-export function capSession(root: string, session: SessionRef, max: number, now: number): CapChoice {
+export function capSession(root: string, session: SessionRef, max: number, { now, spared }: CapContext): CapChoice {
   const path = statePathOf(session.id)
   const file = readStateFile(root, path)
   const trouble = stateTrouble(file)
@@ -26,7 +26,7 @@ export function capSession(root: string, session: SessionRef, max: number, now: 
     return { checkpoints: 0, drop: [], rewrites: [], ...(trouble === undefined ? {} : { refusal: trouble }) }
   }
   const { state } = file.parsed
-  const capped = withinCap(state, max)
+  const capped = withinCap(state, max, spared)
   const count = state.snapshots.length - capped.snapshots.length
   const isRecorded = recordedFolder(state) !== undefined
   if (count === 0 && !isRecorded) return { checkpoints: 0, drop: [], rewrites: [] }
@@ -36,10 +36,10 @@ export function capSession(root: string, session: SessionRef, max: number, now: 
     return { checkpoints: count, drop: [], rewrites: [], refusal: 'the state before, beside it, cannot be used, so what it names cannot be told' }
   }
   const named = new Set([...namesIn(state), ...(stateBefore === undefined ? [] : namesIn(stateBefore))])
-  const left = isRecorded ? leftovers(root, session, named, now) : []
+  const left = isRecorded ? leftovers(root, session, new Set([...named, ...spared]), now) : []
   if (count === 0) return { checkpoints: 0, drop: left, rewrites: [] }
   const needed = namesIn(capped)
-  const drop = backupNames(root, session.id).filter((name) => named.has(name) && !needed.has(name))
+  const drop = backupNames(root, session.id).filter((name) => named.has(name) && !needed.has(name) && !spared.has(name))
   return {
     checkpoints: count,
     drop: [...drop.map((name): Member => ({ kind: 'backups', path: `${backupFolderOf(session.id)}/${name}`, folder: false })), ...left],
@@ -67,11 +67,13 @@ function leftovers(root: string, { id }: SessionRef, named: ReadonlySet<string>,
 }
 
 /** The state with the oldest snapshots dropped that may go; it may keep more than `max`, as the plugin's own does. */
-function withinCap(state: State, max: number): State {
+function withinCap(state: State, max: number, spared: ReadonlySet<string>): State {
   const redoable = new Set(state.redo.map(({ restoreKey }) => restoreKey))
   let over = state.snapshots.length - max
-  const snapshots = state.snapshots.filter(({ kind, key }) => {
-    if (over <= 0 || kind === 'baseline' || redoable.has(key)) return true
+  const isSpared = ({ files }: Snapshot): boolean => spared.size > 0 && [...files.values()].some(({ backupFileName }) => backupFileName !== null && spared.has(backupFileName))
+  const snapshots = state.snapshots.filter((snapshot) => {
+    const { kind, key } = snapshot
+    if (over <= 0 || kind === 'baseline' || redoable.has(key) || isSpared(snapshot)) return true
     over -= 1
     return false
   })

@@ -74,7 +74,7 @@ export function openPiCandyUndo(root: string, around: Surroundings): Store {
     isBackup: isBackupName,
     pathHash: (key) => hash('sha256', key, 'hex').slice(0, 16),
     check: (session, reading, { now }) => checkSession({ root: real, conversations }, session, reading, now),
-    capSession: (session, _reading, max, { now }) => capSession(real, session, max, now),
+    capSession: (session, _reading, max, context) => capSession(real, session, max, context),
     migrate: (session, reading, { move }) => planMigration(real, session, reading, { move, conversation: conversations.headersOf(session.id)[0]?.path }),
     rebuildRecords: (session, how) => rebuildState({ root: real, conversations, baseFolder }, session, how),
     agentRedo: agentRedoOf(real, limits.redoItems),

@@ -88,7 +88,7 @@ export function openQwenCode(root: string, around: Surroundings): Store {
       return roots.inside.flatMap((prefix) => findPrompts(real, prefix, projects, matches))
     },
     check: (session, reading) => checkSession(real, session, reading, filesOf(session).length > 0),
-    capSession: (session, reading, max) => chooseForCap(real, session, reading, max, beyond.get(session.id)?.[0]),
+    capSession: (session, reading, max, { spared }) => chooseForCap(real, session, reading, max, spared, beyond.get(session.id)?.[0]),
     migrate: (session, reading, { move }) =>
       move === undefined ? withoutMetadata(real, session, reading, filesOf(session).length > 0) : planMove(real, session, reading, beyond.get(session.id) ?? [], move),
     takeAgentLock: (now) => takeCleanupLock(real, now),

@@ -60,9 +60,10 @@ function isSameBackup(source: Reference | undefined, target: Reference | undefin
   return source?.time === undefined || target?.time === undefined || source.time === target.time
 }
 
-/** What the agent removed by its own cap is gone by right (formats/claude-code section 5). */
-function isGoneByRight({ targetHistory, store }: Sides, reference: Reference): boolean {
-  return reference.path === undefined || isPruned(targetHistory, reference, store.cap)
+/** What the agent removed by its own cap is gone by right (formats/claude-code section 5), and so is what ours removed of the source. */
+function isGoneByRight({ sourceHistory, targetHistory, store }: Sides, reference: Reference): boolean {
+  const inSource = sourceHistory.references.get(reference.name)
+  return reference.path === undefined || isPruned(targetHistory, reference, store.cap) || (inSource?.dropped === true && isSameBackup(inSource, reference))
 }
 
 function whyMissing(here: Dirent | undefined, isCopy: boolean): string {

@@ -6,6 +6,7 @@ import { isPruned } from '../../model/cap.js'
 import type { Finding, FindingId } from '../../model/finding.js'
 import type { BrokenBackup, Damage } from '../../model/repair-plan.js'
 import type { SessionReading, SessionRef } from '../../model/session.js'
+import { readSession } from '../read-session.js'
 import { backupJob, backupNameAt, isBackupOf } from '../backup-files.js'
 import type { SealStore, SessionSeals } from '../seals.js'
 import { checkSession } from '../verify/check-session.js'
@@ -31,7 +32,7 @@ const damages: Partial<Record<FindingId, Damage>> = {
 /** Runs the steps of verify on one session. */
 export function surveySession(store: Store, ref: SessionRef, seals: SealStore, forks: ForkComparison | undefined, now: number): Survey {
   const folder = digestAll(store, ref)
-  const reading = store.read(ref, { now, evidence: true })
+  const reading = readSession(store, ref, { now, evidence: true })
   const known = seals.get(ref.id)
   const { findings, copies } = checkSession(store, ref, reading, folder, known, now)
   return { ref, reading, folder, seals: known, findings: [...findings, ...(forks?.compare(store, copies) ?? [])] }

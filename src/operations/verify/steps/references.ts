@@ -23,7 +23,7 @@ export function checkReferences(facts: SessionFacts): Finding[] {
     if (reference.path === undefined) {
       return finding('pruned-backup', 'a backup that only a damaged line names is not there; nothing says what file it was', { session, path })
     }
-    if (reference.dropped === true) return finding('pruned-backup', `${described(reference)}; only checkpoints that the agent dropped name it`, { session, path })
+    if (reference.dropped === true) return finding('pruned-backup', `${described(reference)}; only checkpoints that were dropped name it`, { session, path })
     return isGoneByRight(facts, reference)
       ? finding('pruned-backup', `${described(reference)}; only checkpoints beyond the newest ${String(facts.store.cap)} name it`, { session, path })
       : finding('missing-backup', `${described(reference)} is not there`, { session, path })
