@@ -12,9 +12,12 @@ import { idNamed } from '../../model/resolve.js'
 import type { ErrorItem, Report } from '../../model/report.js'
 import { membersOf, type SessionReading, type SessionRef } from '../../model/session.js'
 import { selectMessage } from '../conversation/select-message.js'
+import { carryCapped } from '../capped.js'
+import { completeReading } from '../read-session.js'
 import { selectSessions } from '../select.js'
 import { copySession } from './copy-session.js'
 import { chooseBackups, type Choice, type Sides } from './choose.js'
+import { forkState, type ForkedState } from './fork-state.js'
 import { ForkFiles } from './fork-files.js'
 import type { ForkContext, ForkOptions } from './options.js'
 import { openIfThere } from './prove.js'
@@ -47,9 +50,9 @@ export async function fork(store: Store, oldId: string, newId: string, options: 
   const refusal = conversations.refusal?.(source)
   if (refusal !== undefined) throw new UsageError(`session ${source.id} cannot be forked: ${refusal}; nothing was made`)
   if (source.id === newId) throw new UsageError(`session ${newId} cannot be forked into itself`)
-  const target = sessions.find(({ id }) => id === newId) ?? { id: newId, members: [] }
+  const known = sessions.find(({ id }) => id === newId) ?? { id: newId, members: [] }
   assertNoSession(store, newId)
-  const isNew = membersOf(target, 'transcript').length === 0
+  const isNew = membersOf(known, 'transcript').length === 0
   if (isNew && membersOf(source, 'transcript').length === 0) throw new NoMatchError(`session ${source.id} has no transcript, and neither has ${newId}`)
   if (!isNew && options.at !== undefined) throw new UsageError(`session ${newId} has a transcript already; it is not cut`, { hint: 'name a new session id with --at' })
   const sourceReading = readWhole(store, source, context.now, isNew)
@@ -57,8 +60,10 @@ export async function fork(store: Store, oldId: string, newId: string, options: 
   try {
     files.sweep()
     const before = options.at === undefined ? undefined : selectMessage(store, source, idNamed(sourceReading.history, options.at)).id
-    const staged = isNew ? files.writeTranscript({ newId, ...(before === undefined ? {} : { before }), ...(sourceReading.deltas === undefined ? {} : { deltas: sourceReading.deltas }) }) : target
-    return await new Fork(store, source, sourceReading, staged, isNew, files, options, context).run()
+    const staged = isNew ? files.writeTranscript({ newId, ...(before === undefined ? {} : { before }), ...(sourceReading.deltas === undefined ? {} : { deltas: sourceReading.deltas }) }) : known
+    const target = { ref: staged, reading: readWhole(store, staged, context.now) }
+    const state = forkState(store, { ref: source, reading: sourceReading }, target)
+    return await new Fork(store, source, completeReading(store, source, sourceReading), target.ref, state, isNew, files, options, context).run()
   } finally {
     files.close()
   }
@@ -80,6 +85,7 @@ class Fork {
     readonly source: SessionRef,
     readonly sourceReading: SessionReading,
     readonly target: SessionRef,
+    readonly state: ForkedState,
     readonly isNew: boolean,
     readonly files: ForkFiles,
     readonly options: ForkOptions,
@@ -87,7 +93,7 @@ class Fork {
   ) {}
 
   async run(): Promise<Report> {
-    const reading = readWhole(this.store, this.target, this.context.now)
+    const { reading } = this.state
     this.#compareRecords(reading)
     const choice = this.#choose(reading)
     for (const name of choice.differing) this.#differs(name)
@@ -96,6 +102,8 @@ class Fork {
     for (const { name, reason } of unreadable) this.#lacks(name, reason, 'unreadable', `it cannot be read (${reason}); the target was left as it was`)
     if (unreadable.length > 0) return this.#report(reading, choice, false)
     this.files.publish()
+    this.state.write()
+    carryCapped(this.store, this.source.id, this.target.id)
     return this.#report(reading, choice, true)
   }
 
