@@ -267,6 +267,24 @@ describe('cap, expire, purge and the trash', () => {
     expect(readFileSync(join(root, logs), 'utf8')).toBe('[]')
   })
 
+  it('R117, R118: a transcript in use and an archived one of one id are one unit: listed once, kept together by a live process, gone and back together', async () => {
+    const { root, session } = await history()
+    const archived = session.save({ archived: true, mtime: old })
+    const cli = cliOf(root)
+    expect((await cli.json('list')).sessions).toMatchObject([{ id: S1, checkpoints: 3 }])
+    const runtime = `${session.folder.slice(root.length + 1)}/archive/${S1}.runtime.json`
+    writeStoreFile(root, runtime, JSON.stringify({ pid: process.pid, session_id: S1 }), { mtime: old })
+    const words = ['expire', '--apply', '--no-clock-check', '--no-grace']
+    expect(await cli.json(...words)).toMatchObject({ plan: [], kept: [{ session: S1, reason: expect.stringContaining(`open in process ${String(process.pid)}`) as string }] })
+    writeStoreFile(root, runtime, '{"pid":2147483647}', { mtime: old })
+    const before = agentsView(root)
+    const report = await cli.json(...words)
+    expect(report.plan).toMatchObject([{ session: S1 }])
+    expect([existsSync(session.path), existsSync(archived), readdirSync(join(root, 'file-history'))]).toEqual([false, false, []])
+    await cli.json('trash', 'restore', report.runId ?? '')
+    expect(agentsView(root)).toEqual({ ...before, '.': expect.anything() as unknown })
+  })
+
   it('a folder with foreign content stays, and so does the foreign content', async () => {
     const { root, session } = await history()
     const foreign = join(root, 'file-history', S1, 'README')
