@@ -31,7 +31,7 @@ const lines = steps.map(({ run = '' }) => run).filter((run) => run.includes('rew
 const baselineLine = /`(rewind-admin verify [^`]*> (\.github\/[\w.-]+))`/.exec(readme)
 
 /** A checkout with a store in it, and the built program on the path. */
-async function checkout(): Promise<{ readonly folder: string; readonly store: string; run(line: string): { readonly status: number | null; readonly stdout: string } }> {
+async function checkout(): Promise<{ readonly folder: string; readonly store: string; readonly run: (line: string) => { readonly status: number | null; readonly stdout: string } }> {
   const folder = await temporaryFolder()
   const store = join(folder, workflow.env.STORE ?? '')
   mkdirSync(join(folder, 'fixtures'))

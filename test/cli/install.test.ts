@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { homedir, tmpdir } from 'node:os'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { extractStore } from '../helpers/corpus.js'
 import { uuidOf } from '../helpers/identity.js'
@@ -11,6 +11,7 @@ import { H, emptyRoot, snap, userLine, writeBackup, writeTranscript } from '../h
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'rewind-admin-install-')))
 const shell = process.platform === 'win32'
 let missing: string | undefined
+let tarball = ''
 
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
@@ -18,10 +19,11 @@ afterAll(() => {
 
 beforeAll(() => {
   execFileSync('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], { shell, stdio: 'ignore' })
-  const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
+  const [packed = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
+  tarball = join(folder, packed)
   mkdirSync(join(folder, 'elsewhere'))
   writeFileSync(join(folder, 'elsewhere/package.json'), '{"private": true}')
-  const argv = ['install', '--prefer-offline', '--omit=dev', '--no-audit', '--no-fund', '--fetch-retries=0', '--fetch-timeout=20000', join(folder, tarball)]
+  const argv = ['install', '--prefer-offline', '--omit=dev', '--no-audit', '--no-fund', '--fetch-retries=0', '--fetch-timeout=20000', tarball]
   const { status, stderr } = spawnSync('npm', argv, { cwd: join(folder, 'elsewhere'), shell, encoding: 'utf8' })
   if (status === 0) return
   const unreachable = /EAI_AGAIN|ENOTFOUND|ENOTCACHED|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ERR_SOCKET_TIMEOUT|network/.test(stderr)
@@ -67,5 +69,55 @@ describe('the package, installed in another folder', () => {
     const installed = join(folder, 'elsewhere/node_modules/rewind-admin')
     expect(readdirSync(installed).filter((name) => name !== 'node_modules').sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'bin', 'dist', 'package.json'].filter((name) => existsSync(resolve(name))))
     for (const name of ['typescript', 'vitest', 'eslint']) expect(existsSync(join(folder, 'elsewhere/node_modules', name))).toBe(false)
+  })
+})
+
+/** Every Node of this machine by its version: the one that runs this, those of the usual managers, and those that are named. */
+function nodes(): (readonly [version: string, program: string])[] {
+  const places = ['/usr/bin', '/usr/local/bin', ...below(join(homedir(), '.nvm/versions/node'), 'bin'), ...below('/usr/local/n/versions/node', 'bin'), ...below('/opt', 'bin'), ...below(join(homedir(), '.volta/tools/image/node'), 'bin')]
+  const named = (process.env.REWIND_ADMIN_TEST_NODES ?? '').split(delimiter).filter((path) => path !== '')
+  const programs = [process.execPath, ...named, ...places.map((place) => join(place, 'node'))].filter((path) => existsSync(path))
+  const versions = programs.map((path) => [spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout.trim(), path] as const)
+  const supported = versions.filter(([version]) => Number(/^v(\d+)\./.exec(version)?.[1]) >= 20)
+  return [...new Map(supported.toReversed()).entries()]
+}
+
+function below(folder: string, name: string): string[] {
+  return existsSync(folder) ? readdirSync(folder).map((each) => join(folder, each, name)) : []
+}
+
+describe.skipIf(shell).each(nodes())('on Node %s', (version, program) => {
+  // npm and the program are started by the first node of the path.
+  const bin = join(folder, `bin-${version}`)
+  const env = { PATH: `${bin}${delimiter}${process.env.PATH ?? ''}`, HOME: homedir(), npm_config_cache: process.env.npm_config_cache }
+  const offline = ['--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries=0', '--fetch-timeout=20000']
+  const asThere = (command: string, ...argv: readonly string[]): { readonly status: number | null; readonly stdout: string; readonly stderr: string } =>
+    spawnSync(command, argv, { cwd: join(folder, `home-${version}`), env, encoding: 'utf8' })
+
+  beforeAll(() => {
+    mkdirSync(bin)
+    mkdirSync(join(folder, `home-${version}`))
+    writeFileSync(join(bin, 'node'), `#!/bin/sh\nexec '${program}' "$@"\n`, { mode: 0o755 })
+  })
+
+  it('npx runs the tarball', { timeout: 180_000 }, (context) => {
+    if (missing !== undefined) context.skip(missing)
+    const npx = (...argv: readonly string[]): ReturnType<typeof asThere> => asThere('npx', '--yes', ...offline, '--package', tarball, 'rewind-admin', ...argv)
+    expect(npx('--version')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) as string })
+    expect(npx('help', 'exit-codes').stdout).toContain('retention-unknowable')
+  })
+
+  it('a global install of the tarball puts the program in place', { timeout: 180_000 }, async (context) => {
+    if (missing !== undefined) context.skip(missing)
+    const prefix = join(folder, `prefix-${version}`)
+    expect(asThere('npm', 'install', '-g', '--prefix', prefix, ...offline, tarball)).toMatchObject({ status: 0 })
+    const installed = join(prefix, 'bin/rewind-admin')
+    expect(asThere(installed, '--version')).toMatchObject({ status: 0, stderr: '' })
+    const { root } = await extractStore('2.1.332', 'basic')
+    const { status, stdout, stderr } = asThere(installed, 'verify', '--json', '--root', root)
+    expect([status, stderr, (JSON.parse(stdout) as { exitCode: number }).exitCode]).toEqual([0, '', 0])
+    // What runs is the Node of this round.
+    expect(asThere('node', '--version').stdout.trim()).toBe(version)
+    expect(dirname(realpathSync(installed))).toBe(join(realpathSync(prefix), 'lib/node_modules/rewind-admin/bin'))
   })
 })
