@@ -231,7 +231,7 @@ class SessionRecorder implements Recorder {
 
   /** Three phases: is it tracked already, copy it, and commit if it still is not tracked. */
   async #firstEdit(key: string, path: string): Promise<PreparedEdit> {
-    if (this.#file.load()?.originals.has(key) === true) return { outcome: 'tracked', path: key }
+    if (this.#file.peek()?.originals.has(key) === true) return { outcome: 'tracked', path: key }
     const look = lookAt(path, this.#limit)
     const copied = look.kind === 'file' ? this.#stage(path, key) : undefined
     const copy = copied?.kind === 'copied' ? copied.copy : undefined

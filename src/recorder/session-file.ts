@@ -49,10 +49,22 @@ export class SessionFile {
    *   read-only then, and nothing was changed
    */
   load(): State | undefined {
+    return this.#load(true)
+  }
+
+  /**
+   * The same for one who does not hold the lock. Backups without a state tell nothing then: the one who holds it may be about to
+   * publish the first.
+   */
+  peek(): State | undefined {
+    return this.#load(false)
+  }
+
+  #load(locked: boolean): State | undefined {
     const stamp = this.#stamp()
     if (stamp !== undefined && this.#read !== undefined && sameFile(stamp, this.#read.stamp)) return this.#read.state
     const file = readStateFile(this.#root, statePathOf(this.#session))
-    if (file.kind === 'missing' && !this.#holdsBackups()) return undefined
+    if (file.kind === 'missing' && (!locked || !this.#holdsBackups())) return undefined
     const path = join(this.#root, statePathOf(this.#session))
     if (file.kind === 'read' && file.parsed.kind === 'newer') {
       throw new NewerFormatError(`${path} is of version ${String(file.parsed.version)}; nothing was recorded, and nothing of the session was changed`, {
