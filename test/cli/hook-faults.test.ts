@@ -52,9 +52,9 @@ describe('hooks that run at once on one session', () => {
     // Prompts of several agents on one session, and edits, all at once.
     const ends = await Promise.all([storm(), ...Array.from({ length: 4 }, (_each, index) => world.generic({ event: 'turn', message: `m${String(index % 2)}` }, '--time-limit', '10m'))])
     expect(ends.flat()).toEqual(ends.flat().map(() => silent))
-    const { snapshots } = world.state
+    const { snapshots, recorder } = world.state
     expect(snapshots).toHaveLength(2)
-    expect(snapshots[1]?.messages?.map(({ id }) => id).filter((id) => /^m\d$/.test(id)).toSorted()).toEqual(expect.arrayContaining(['m0', 'm1']))
+    expect(recorder.messages.map(({ id }) => id).filter((id) => /^m\d$/.test(id)).toSorted()).toEqual(expect.arrayContaining(['m0', 'm1']))
     for (const name of names) expect(world.backup(snapshots[1]?.files[name]?.backupFileName ?? '').toString()).toBe(`${name} second\n`)
     expect(backupsIn(world).map((name) => name.slice(16))).toEqual(names.flatMap(() => ['@v1', '@v2']))
     expect(await verified(world)).toEqual({ exitCode: 0, ids: [] })

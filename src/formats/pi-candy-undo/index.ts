@@ -13,6 +13,7 @@ import { backupFolderOf, sidecarOf, statePathOf } from './layout.js'
 import { planMigration } from './migrate.js'
 import { messagesOf, recordedMessages } from './messages.js'
 import { readSession } from './reading.js'
+import { recordedFolder } from './recorded.js'
 import { readStateFile } from './state-file.js'
 import { rebuildState } from './rebuild.js'
 import { agentRedoOf } from './redo.js'
@@ -66,7 +67,7 @@ export function openPiCandyUndo(root: string, around: Surroundings): Store {
     gates: (project) => (isOurs ? [] : readGates(around, project)),
     backupFolder: backupFolderOf,
     contents: (session) => readContents(real, session),
-    head: (session) => headOf(conversations, session.id),
+    head: (session) => headOf(real, conversations, session.id),
     conversations: forkRulesOf(real, conversations, baseFolder),
     // Setuid and its like are not restored (section 6).
     restoreRules: { modeBits: 0o777, modeCounts: true },
@@ -81,10 +82,14 @@ export function openPiCandyUndo(root: string, around: Surroundings): Store {
   }
 }
 
-function headOf(conversations: Conversations, session: string): SessionHead {
+function headOf(root: string, conversations: Conversations, session: string): SessionHead {
   const times = conversations.headersOf(session).map(({ header }) => Date.parse(header.timestamp ?? ''))
   const known = times.filter((time) => !Number.isNaN(time))
-  return { folders: foldersOf(conversations, session), ...(known.length === 0 ? {} : { firstRecorded: Math.min(...known) }) }
+  const said = foldersOf(conversations, session)
+  // Without a conversation only a recorder of ours has noted where the session was started.
+  const file = said.length > 0 ? undefined : readStateFile(root, statePathOf(session))
+  const noted = file?.kind === 'read' && file.parsed.kind === 'state' ? recordedFolder(file.parsed.state) : undefined
+  return { folders: noted === undefined ? said : [noted], ...(known.length === 0 ? {} : { firstRecorded: Math.min(...known) }) }
 }
 
 function isFolder(path: string, real: string): boolean {

@@ -4,6 +4,7 @@ import type { SessionReading, SessionRef } from '../../model/session.js'
 import type { Migration, MigrationRequest } from '../format.js'
 import { idsOf } from './history.js'
 import { statePathOf } from './layout.js'
+import { recordedFolder } from './recorded.js'
 import { serialiseState, type State, type StateRecord } from './state.js'
 import { readStateFile, stateTrouble, type StateFile } from './state-file.js'
 
@@ -41,11 +42,13 @@ interface Found {
   readonly conversation: string | undefined
 }
 
-/** A relative path means the working folder, which only the conversation says; a snapshot of the plugin names nothing else. */
+/** A relative path means the working folder, which the conversation says, or a recorder noted; a snapshot of the plugin names nothing else. */
 function planMove({ path, file, state, session, conversation }: Found, reading: SessionReading, move: Move): Migration | { readonly refusal: string } | undefined {
   const newKey = (key: string): string => movedPath(key, move.from, move.to)
   const keys = keysOf(state)
   const moving = keys.filter((key) => newKey(key) !== key)
+  const noted = recordedFolder(state)
+  const notedMoves = noted !== undefined && newKey(noted) !== noted
   const startedThere = reading.folders.some((folder) => newKey(folder) !== folder)
   if (moving.length === 0 && !startedThere) return undefined
   const clash = moving.find((key) => keys.includes(newKey(key)))
@@ -53,9 +56,9 @@ function planMove({ path, file, state, session, conversation }: Found, reading: 
   const message = `the conversation of ${session} still names ${move.from} as its folder: it is the agent's own; set "cwd" in its first line to the new folder, or resume the session in ${move.to}`
   return {
     reason: `its project moved from ${move.from} to ${move.to}`,
-    ...(moving.length === 0 ? { files: [], drop: [] } : rewritten(path, file, moved(state, newKey))),
+    ...(moving.length === 0 && !notedMoves ? { files: [], drop: [] } : rewritten(path, file, moved(state, newKey))),
     newKey,
-    findings: startedThere ? [finding('conversation-left', message, { session, path: conversation ?? path })] : [],
+    findings: startedThere && !notedMoves ? [finding('conversation-left', message, { session, path: conversation ?? path })] : [],
   }
 }
 
@@ -86,11 +89,13 @@ function recordsOf(records: ReadonlyMap<string, StateRecord>, time: string): Map
 
 function moved(state: State, newKey: (key: string) => string): State {
   const records = (files: ReadonlyMap<string, StateRecord>): Map<string, StateRecord> => new Map([...files].map(([key, record]) => [newKey(key), record]))
+  const noted = recordedFolder(state)
   return {
     ...state,
     snapshots: state.snapshots.map((snapshot) => ({ ...snapshot, files: records(snapshot.files) })),
     originals: records(state.originals),
     trackedFiles: state.trackedFiles.map(newKey),
+    ...(noted === undefined ? {} : { from: { ...state.from, cwd: newKey(noted) } }),
   }
 }
 
