@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 
 /** What a process that was killed would have gone on to do: from then on nothing more reaches the disk, not even its clean-up. */
-export class Dead extends Error {
+class Dead extends Error {
   readonly code = 'EDEAD'
 }
 
