@@ -12,8 +12,8 @@ const colourChoices = ['auto', 'always', 'never'] as const
 export const globalOptions = {
   'root': { type: 'string', array: true, describe: "An agent's data folder; may be given again. None: all that are found" },
   'store': { choices: formatIds, describe: 'Only stores of this format' },
-  'conversations': { type: 'string', describe: 'The folder of the conversations (pi)' },
-  'runtime-root': { type: 'string', describe: 'The folder of the transcripts (qwen)' },
+  'conversations': { type: 'string', describe: 'The folder of the conversations (pi); {home} stands for the home' },
+  'runtime-root': { type: 'string', describe: 'The folder of the transcripts (qwen); {home} stands for the home' },
   'cwd': { type: 'string', describe: 'What relative paths mean when no record says' },
   'json': { type: 'boolean', describe: 'Print one JSON object' },
   'quiet': { type: 'boolean', describe: 'Problems only; no progress' },
@@ -24,7 +24,7 @@ export const globalOptions = {
   'config': { type: 'string', describe: 'The configuration file' },
 } as const satisfies Readonly<Record<string, Options>>
 
-/** The global options as commands see them; paths are absolute. */
+/** The global options as commands see them; paths are absolute, save for folders that begin with `{home}`. */
 export interface GlobalOptions {
   readonly roots: readonly string[]
   readonly store: FormatId | undefined
@@ -51,14 +51,19 @@ export function readGlobals(argv: Readonly<Record<string, unknown>>, around: { c
     const value = argv[name]
     return typeof value === 'string' ? absolutePath(value, around) : undefined
   }
+  // A folder that begins with {home} is one of each home; it is said later whose.
+  const template = (name: string): string | undefined => {
+    const value = argv[name]
+    return typeof value === 'string' && /^\{home\}(\/|$)/.test(value) ? value : path(name)
+  }
   const roots: unknown = argv.root ?? []
   if (argv.quiet === true && argv.verbose === true) throw new UsageError('--quiet and --verbose exclude each other')
   return {
     roots: Array.isArray(roots) ? roots.map((root) => absolutePath(String(root), around)) : [],
     store: formatIds.find((id) => id === argv.store),
-    conversations: path('conversations'),
-    runtimeRoot: path('runtime-root'),
-    baseFolder: path('cwd'),
+    conversations: template('conversations'),
+    runtimeRoot: template('runtime-root'),
+    baseFolder: template('cwd'),
     json: argv.json === true,
     quiet: argv.quiet === true,
     verbose: argv.verbose === true,

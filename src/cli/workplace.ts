@@ -4,6 +4,7 @@ import { formats } from '../formats/registry.js'
 import type { LockOptions } from '../fs/lock.js'
 import { thisMachine } from '../fs/machine.js'
 import { UsageError } from '../model/errors.js'
+import { placesIn } from '../operations/fleet/home.js'
 import { findSession } from '../operations/show.js'
 import { readConfig, type Config } from '../settings/config.js'
 import { findRoots } from '../settings/roots.js'
@@ -25,9 +26,7 @@ export function surroundingsOf(context: CommandContext): Surroundings {
     home: context.home,
     env: context.env,
     platform: process.platform,
-    ...(conversations === undefined ? {} : { conversations }),
-    ...(runtimeRoot === undefined ? {} : { runtimeRoot }),
-    ...(baseFolder === undefined ? {} : { baseFolder }),
+    ...placesIn(context.home, { conversations, runtimeRoot, baseFolder }),
   }
 }
 

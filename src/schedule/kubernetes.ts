@@ -1,10 +1,10 @@
+import { createHash } from 'node:crypto'
 import type { Calendar } from './calendar.js'
 import { yamlOf, type YamlValue } from './yaml.js'
 
 export interface KubernetesOptions {
   readonly job: string
   readonly calendar: Calendar
-  /** Hex digits, see `ScheduledEntry`. */
   /** Pods that share the homes between them. */
   readonly shards: number
   readonly image: string
@@ -16,11 +16,16 @@ const mount = '/homes'
 /** The user in the pods: whoever owns the homes on the volume. */
 const userId = 1000
 
+/** One name for a job over the homes of a claim, so that manifests printed again are the same and preview only homes that are new. */
+function installationOf(job: string, claim: string): string {
+  return createHash('sha256').update(`kubernetes\n${job}\n${claim}`).digest('hex').slice(0, 16)
+}
+
 /** A nightly CronJob over all homes of a volume, and the same work as an indexed Job to be started by hand; two documents. */
 export function kubernetesManifests(options: KubernetesOptions): string {
   const head = `# rewind-admin over the homes of one volume: the claim ${options.claim} is mounted at ${mount}.
 # Set the image to one that has rewind-admin on its path, and runAsUser and runAsGroup to the owner of the homes.
-# It acts from the first run on: look at what it would do before, with the same line without --apply.
+# The first run on each home is a preview, which says so in its log; the next one acts.
 `
   return `${head}${manifestsOf(options)
     .map((manifest) => yamlOf(manifest))
@@ -64,7 +69,7 @@ function jobSpec(options: KubernetesOptions, labels: Readonly<Record<string, str
 
 function podSpec({ job, shards, image, claim }: KubernetesOptions): Readonly<Record<string, YamlValue>> {
   // Which of the shards a pod takes stands in JOB_COMPLETION_INDEX, which an indexed Job sets.
-  const words = ['run', job, '--apply', '--roots-from', `${mount}/*/.claude`, '--shard', String(shards), '--json']
+  const words = ['run', job, '--apply', '--scheduled', installationOf(job, claim), '--roots-from', `${mount}/*/.claude`, '--shard', String(shards), '--json']
   return {
     restartPolicy: 'Never',
     automountServiceAccountToken: false,

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import { UsageError } from '../../model/errors.js'
 import type { Report } from '../../model/report.js'
 import { runFleet } from '../../operations/fleet/fleet.js'
+import { insideHome, type HomePlaces } from '../../operations/fleet/home.js'
 import { fleetRoots, type FleetRoot } from '../../operations/fleet/roots.js'
 import { isInShard, shardOf, type Shard } from '../../operations/fleet/shard.js'
 import type { Job } from '../../operations/run/job.js'
@@ -22,6 +23,7 @@ export interface Fleet {
   readonly roots: readonly FleetRoot[]
   readonly shard?: Shard
   readonly timeoutMs: number
+  readonly places: HomePlaces
 }
 
 const defaultTimeoutMs = 3_600_000
@@ -44,11 +46,25 @@ export function fleetOf(
   const shard = shardOf(options.shard, context.env)
   const from = rootsFrom.startsWith('~/') ? `${context.home}${rootsFrom.slice(1)}` : rootsFrom
   const roots = fleetRoots(from, context.cwd).filter(({ path }) => isInShard(path, shard))
-  return { roots, ...(shard === undefined ? {} : { shard }), timeoutMs }
+  return { roots, ...(shard === undefined ? {} : { shard }), timeoutMs, places: placesOf(context) }
+}
+
+/** Folders that are given once for all homes have to be templates: one folder cannot belong to each of them. Throws `UsageError`. */
+function placesOf({ globals: { conversations, runtimeRoot, baseFolder } }: CommandContext): HomePlaces {
+  for (const [option, path] of Object.entries({ '--conversations': conversations, '--runtime-root': runtimeRoot, '--cwd': baseFolder }))
+    if (path !== undefined && insideHome(path, '/home') === undefined)
+      throw new UsageError(`${option} with --roots-from must lie in each home`, { hint: `begin it with {home}, as in ${option} '{home}/work'` })
+  return { ...(conversations === undefined ? {} : { conversations }), ...(runtimeRoot === undefined ? {} : { runtimeRoot }), ...(baseFolder === undefined ? {} : { baseFolder }) }
+}
+
+interface FleetRun {
+  readonly apply: boolean
+  /** The installation of a schedule that this run belongs to. */
+  readonly scheduled: string | undefined
 }
 
 /** Runs the job in each home, in processes of their own. */
-export function runOnFleet(context: CommandContext, job: Job, apply: boolean, { roots, shard, timeoutMs }: Fleet): Promise<Report> {
+export function runOnFleet(context: CommandContext, job: Job, { apply, scheduled }: FleetRun, { roots, shard, timeoutMs, places }: Fleet): Promise<Report> {
   const now = context.now()
   const { store } = context.globals
   return runFleet(roots, job, {
@@ -59,6 +75,6 @@ export function runOnFleet(context: CommandContext, job: Job, apply: boolean, { 
     shard,
     monotonic: () => context.monotonic(),
     progress: sessionProgress(context, 'homes'),
-    run: (home, stop) => runInProcess({ ...home, job, apply, now, ...(store === undefined ? {} : { store }) }, context.env, stop),
+    run: (home, stop) => runInProcess({ ...home, job, apply, now, places, ...(store === undefined ? {} : { store }), ...(scheduled === undefined ? {} : { scheduled }) }, context.env, stop),
   })
 }

@@ -15,7 +15,7 @@ import { withNotifications } from '../../operations/notify/notify.js'
 import { allJobs, findJob, type Job } from '../../operations/run/job.js'
 import { listJobs } from '../../operations/run/list-jobs.js'
 import { runJob } from '../../operations/run/run-job.js'
-import { runScheduled } from '../../operations/schedule/first-run.js'
+import { checkInstallation, runScheduled } from '../../operations/schedule/first-run.js'
 import { newRunId } from '../../plan/run-id.js'
 import { parseConfig } from '../../settings/config.js'
 import type { CommandContext } from '../context.js'
@@ -32,7 +32,7 @@ export const command = defineCommand({
   options: {
     'apply': { type: 'boolean', describe: 'Act; without it the job only says what it would do' },
     'list': { type: 'boolean', describe: 'List the jobs and their steps' },
-    'scheduled': { type: 'string', describe: 'Written by schedule install: the first run of this installation on a store is a preview' },
+    'scheduled': { type: 'string', describe: 'Written by schedule install and print: the first run of this installation on a store is a preview' },
     ...fleetOptions,
     'sample-if-none': { type: 'boolean', describe: 'When there is no store on this machine, show the job on a sample store' },
   },
@@ -47,10 +47,10 @@ export const command = defineCommand({
     const apply = options.apply === true
     const fleet = fleetOf(context, options)
     const { scheduled } = options
-    if (fleet !== undefined && scheduled !== undefined) throw new UsageError('--scheduled and --roots-from exclude each other')
+    if (scheduled !== undefined) checkInstallation(scheduled)
     let shown: CommandResult | undefined
     const run = async (): Promise<Report> => {
-      shown = fleet === undefined ? await runHere(context, job, { apply, scheduled }, options.sampleIfNone === true) : await runThere(context, job, apply, fleet)
+      shown = fleet === undefined ? await runHere(context, job, { apply, scheduled }, options.sampleIfNone === true) : await runThere(context, job, { apply, scheduled }, fleet)
       return shown.report
     }
     // Nobody is told of a job that somebody only looks at.
@@ -97,8 +97,8 @@ async function runHere(context: CommandContext, job: Job, { apply, scheduled }: 
 }
 
 /** Runs the job in many homes. */
-async function runThere(context: CommandContext, job: Job, apply: boolean, fleet: Fleet): Promise<CommandResult> {
-  const report = await runOnFleet(context, job, apply, fleet)
+async function runThere(context: CommandContext, job: Job, how: HowToRun, fleet: Fleet): Promise<CommandResult> {
+  const report = await runOnFleet(context, job, how, fleet)
   return { report, text: () => ({ body: homesText(report), closing: closingText(report) }) }
 }
 

@@ -67,7 +67,9 @@ export async function runFleet(roots: readonly FleetRoot[], job: Job, context: F
   })
   const rows = results.map(({ row }) => row)
   const reports = results.flatMap(({ report }) => (report === undefined ? [] : [absolute(report)]))
-  const plan = reports.flatMap((report) => report.plan)
+  // What was previewed is never listed among what was done.
+  const plan = reports.filter((report) => !isFirstRun(report)).flatMap((report) => report.plan)
+  const previewed = reports.filter(isFirstRun)
   const count = (state: HomeRow['state']): number => rows.filter((row) => row.state === state).length
   const { shard, signal } = context
   const codes: ExitCode[] = rows.map((row) => (row.state === 'failed' ? ExitCode.partial : row.exitCode))
@@ -81,6 +83,7 @@ export async function runFleet(roots: readonly FleetRoot[], job: Job, context: F
       done: count('done'),
       failed: count('failed'),
       leftOut: count('left out'),
+      ...(previewed.length === 0 ? {} : { previewed: previewed.length }),
       actions: plan.length,
       bytes: plan.reduce((sum, item) => sum + item.bytes, 0),
     },
@@ -89,7 +92,13 @@ export async function runFleet(roots: readonly FleetRoot[], job: Job, context: F
     kept: [],
     errors: results.flatMap(({ errors }) => errors),
     exitCode: worstExit(signal?.aborted === true ? [...codes, stoppedBy(signal)] : codes),
-    extra: { job: job.name, ...(shard === undefined ? {} : { shard: `${String(shard.number)}/${String(shard.of)}` }), homes: rows.map((row) => ({ ...row })) },
+    extra: {
+      job: job.name,
+      ...(shard === undefined ? {} : { shard: `${String(shard.number)}/${String(shard.of)}` }),
+      homes: rows.map((row) => ({ ...row })),
+      ...(previewed.length === 0 ? {} : { firstRun: { roots: previewed.flatMap((report) => report.roots), plan: previewed.flatMap((report) => report.plan.map((item) => ({ ...item }))) } }),
+    },
+    ...(previewed.length === 0 ? {} : { next: `The first scheduled run on a home is a preview; the next one acts on ${String(previewed.length)} more.` }),
   }
 }
 
@@ -122,7 +131,8 @@ function ended(root: string, report: Report, durationMs: number): HomeResult {
   const { exitCode, errors } = report
   const good = exitCode === ExitCode.done || exitCode === ExitCode.findings
   const [first] = errors
-  const message = good || first === undefined ? {} : { message: first.message }
+  const would = isFirstRun(report) ? { message: `a preview, as it is the first scheduled run here: ${String(report.plan.length)} actions would have been taken` } : {}
+  const message = good || first === undefined ? would : { message: first.message }
   const row: HomeRow = { root, state: good ? 'done' : 'failed', exitCode, durationMs, ...countsOf(report), ...message }
   // A home that failed is named, also when nothing says why.
   const unexplained = good || errors.length > 0 ? [] : [{ code: 'FAILED', path: root, message: `ended with exit code ${String(exitCode)}` }]
@@ -138,8 +148,14 @@ function leftOut({ path }: FleetRoot, message: string, durationMs: number): Home
   return { row: { root: path, state: 'left out', exitCode: ExitCode.done, durationMs, ...countsOf(undefined), message }, errors: [] }
 }
 
+/** True for a home on which a schedule did not act, since it had not been there before. */
+function isFirstRun(report: Report): boolean {
+  return report.extra?.firstRun !== undefined
+}
+
 function countsOf(report: Report | undefined): Pick<HomeRow, 'runId' | 'actions' | 'bytes' | 'findings' | 'kept'> {
-  const { runId, plan = [], findings = [], kept = [] } = report ?? {}
+  const { runId, findings = [], kept = [] } = report ?? {}
+  const plan = report === undefined || isFirstRun(report) ? [] : report.plan
   const bytes = plan.reduce((sum, item) => sum + item.bytes, 0)
   return { ...(runId === undefined ? {} : { runId }), actions: plan.length, bytes, findings: findings.length, kept: kept.length }
 }

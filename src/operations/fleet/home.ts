@@ -1,6 +1,6 @@
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative } from 'node:path'
-import type { Machine, Surroundings } from '../../formats/format.js'
+import type { Machine, Store, Surroundings } from '../../formats/format.js'
 import { formats } from '../../formats/registry.js'
 import { ConfigError, FenceError, NoStoreError, systemErrorCode } from '../../model/errors.js'
 import type { Report } from '../../model/report.js'
@@ -10,6 +10,7 @@ import { findRoots } from '../../settings/roots.js'
 import type { Job } from '../run/job.js'
 import { runJob } from '../run/run-job.js'
 import type { JobContext } from '../run/steps.js'
+import { runScheduled } from '../schedule/first-run.js'
 import type { FleetRoot } from './roots.js'
 
 /** A root with the home it lies in, both as real paths, and whom they belong to. */
@@ -24,9 +25,16 @@ export interface HomeTask extends Home {
   readonly job: Job
   readonly apply: boolean
   readonly store?: FormatId
+  /** Where parts of the agents' data lie, in which `{home}` stands for the home: see `insideHome`. */
+  readonly places?: HomePlaces
+  /** The installation of a schedule that the run belongs to: its first run on a home is a preview. */
+  readonly scheduled?: string
   /** Milliseconds since 1970. */
   readonly now: number
 }
+
+/** Folders of a home that formats cannot find by themselves, each beginning with `{home}`. */
+export type HomePlaces = Pick<Surroundings, 'conversations' | 'runtimeRoot' | 'baseFolder'>
 
 /** What a job in one home needs of the machine; everything is passed in. */
 export type HomeContext = Omit<JobContext, 'apply' | 'config' | 'now'>
@@ -60,11 +68,35 @@ export function openHome({ path }: Pick<FleetRoot, 'path'>): Home {
  * @throws NoStoreError when the root is no store of a known format, ConfigError, system errors
  */
 export async function runHome(task: HomeTask, machine: Machine, platform: NodeJS.Platform, context: HomeContext): Promise<Report> {
-  const around: Surroundings = { home: task.home, env: {}, platform }
+  const around: Surroundings = { home: task.home, env: {}, platform, ...placesIn(task.home, task.places ?? {}) }
   const [found] = findRoots(formats, around, { roots: [task.root], store: task.store })
   if (found?.root !== task.root) throw new FenceError(`${task.root} is not the folder it was a moment ago; it was left alone`)
   const store = found.format.open(found.root, around)
-  return runJob([store], task.job, { ...context, machine, config: configOf(around), apply: task.apply, now: task.now })
+  const { job, now, scheduled } = task
+  const run = (stores: readonly Store[], apply: boolean): Promise<Report> => runJob(stores, job, { ...context, machine, config: configOf(around), apply, now })
+  if (scheduled === undefined) return run([store], task.apply)
+  const { lock, signal } = context
+  return runScheduled([store], { job: job.name, installation: scheduled, apply: task.apply, now, lock, ...(signal === undefined ? {} : { signal }) }, run)
+}
+
+/** What a path that begins with `{home}` means in a home; `undefined` for one that does not begin so, or whose words lead out of it. */
+export function insideHome(path: string, home: string): string | undefined {
+  if (path === homeMark) return home
+  if (!path.startsWith(`${homeMark}/`)) return undefined
+  const inside = join(home, path.slice(homeMark.length))
+  return inside === home || isInside(inside, home) ? inside : undefined
+}
+
+const homeMark = '{home}'
+
+/** The same folders in a home; paths that are no templates stay as they are. */
+export function placesIn(home: string, { conversations, runtimeRoot, baseFolder }: { readonly [Name in keyof HomePlaces]: string | undefined }): HomePlaces {
+  const place = (path: string): string => insideHome(path, home) ?? path
+  return {
+    ...(conversations === undefined ? {} : { conversations: place(conversations) }),
+    ...(runtimeRoot === undefined ? {} : { runtimeRoot: place(runtimeRoot) }),
+    ...(baseFolder === undefined ? {} : { baseFolder: place(baseFolder) }),
+  }
 }
 
 /** The configuration of a home, which must lie in it. */

@@ -38,6 +38,11 @@ export function firstRunIsPreview(store: Pick<Store, 'sidecar'>, installation: s
   return !notesOf(store).some((note) => note.installation === installation)
 }
 
+/** Throws UsageError when the value of `--scheduled` is no name of an installation: 8 to 32 hex digits. */
+export function checkInstallation(text: string): void {
+  if (!/^[0-9a-f]{8,32}$/.test(text)) throw new UsageError('--scheduled is for command lines that schedule install and schedule print write')
+}
+
 export interface ScheduledRun {
   readonly job: string
   /** What `--scheduled` holds: hex digits. */
@@ -55,7 +60,7 @@ export interface ScheduledRun {
  * @throws UsageError when `--scheduled` holds no name of an installation; what `run` throws
  */
 export async function runScheduled(stores: readonly Store[], options: ScheduledRun, run: (stores: readonly Store[], apply: boolean) => Promise<Report>): Promise<Report> {
-  if (!/^[0-9a-f]{8,32}$/.test(options.installation)) throw new UsageError('--scheduled is for command lines that schedule install writes')
+  checkInstallation(options.installation)
   const fresh = options.apply ? stores.filter((store) => firstRunIsPreview(store, options.installation)) : []
   if (fresh.length === 0) return run(stores, options.apply)
   const known = stores.filter((store) => !fresh.includes(store))

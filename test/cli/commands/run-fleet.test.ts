@@ -1,9 +1,10 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openClaudeCode } from '../../../src/formats/claude-code/index.js'
 import { lockStore } from '../../../src/plan/sidecar.js'
+import { extractQwen } from '../../helpers/qwen-corpus.js'
 import { machineWith } from '../../helpers/removal.js'
 import { H, S1, S2, snap, userLine, writeBackup, writeStoreFile, writeTranscript } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temp.js'
@@ -125,8 +126,50 @@ describe('run --roots-from', () => {
     expect(isGone(roots[0] ?? '')).toBe(false)
   })
 
+  it('with --scheduled previews each home at first and says so; the next run acts there, and a home that came later is previewed', async () => {
+    const { base, pattern, roots, cli } = await fleet(2)
+    const words = ['run', 'nightly', '--apply', '--scheduled', '0123456789abcdef', '--roots-from', pattern]
+    const first = await cli.json(...words)
+    expect(first).toMatchObject({ exitCode: 0, plan: [], errors: [], summary: { done: 2, actions: 0, previewed: 2 }, firstRun: { roots } })
+    expect((first.firstRun as { plan: { session: string }[] }).plan.map(({ session }) => session)).toEqual([S2, S2])
+    expect(first.findings.filter(({ id }) => id === 'first-run-preview')).toHaveLength(2)
+    expect(roots.map(isGone)).toEqual([false, false])
+
+    const late = makeHome(join(base, 'user-02'))
+    const { exitCode, stdout } = await cli(...words)
+    expect([exitCode, [...roots, late].map(isGone)]).toEqual([0, [true, true, false]])
+    expect(stdout).toContain('a preview, as it is the first scheduled run here: 1 actions would have been taken')
+    expect(stdout).toContain('Done: 2 actions')
+    expect(stdout).toContain('The first scheduled run on a home is a preview; the next one acts on 1 more.')
+    const last = await cli.json(...words)
+    expect([last.exitCode, isGone(late), last.firstRun]).toEqual([0, true, undefined])
+  })
+
+  it('--runtime-root that begins with {home} means a folder of each home', async () => {
+    const [base, admin] = [await temporaryFolder(), await temporaryFolder()]
+    chmodSync(base, 0o755)
+    for (const name of ['one', 'two']) {
+      const { home } = await extractQwen('basic')
+      cpSync(home, join(base, name), { recursive: true, preserveTimestamps: true })
+      mkdirSync(join(base, name, 'elsewhere'))
+      renameSync(join(base, name, '.qwen/projects'), join(base, name, 'elsewhere/projects'))
+    }
+    const cli = cliIn(admin, { env: { PATH: process.env.PATH } })
+    const orphans = async (...more: readonly string[]): Promise<unknown[]> => {
+      const report = await cli.json('run', 'integrity', '--roots-from', `${base}/*/.qwen`, ...more)
+      expect(report.summary).toMatchObject({ homes: 2, done: 2 })
+      return report.findings.filter(({ id }) => id === 'orphan-backups').map(({ place }) => String(place).slice(base.length + 1).split('/')[0])
+    }
+    expect(await orphans('--runtime-root', '{home}/nowhere')).toEqual(['one', 'two'])
+    expect(await orphans('--runtime-root', '{home}/elsewhere')).toEqual([])
+  })
+
   it.each([
     [['run', 'nightly', '--shard', '1/4'], 2],
+    [['run', 'nightly', '--roots-from', '/*', '--conversations', '/srv/sessions'], 2],
+    [['run', 'nightly', '--roots-from', '/*', '--runtime-root', 'runtime'], 2],
+    [['run', 'nightly', '--roots-from', '/*', '--cwd', '{home}/../other'], 2],
+    [['run', 'nightly', '--roots-from', '/*', '--scheduled', 'tonight'], 2],
     [['run', 'nightly', '--home-timeout', '5m'], 2],
     [['run', 'nightly', '--roots-from', 'x', '--root', '/y'], 2],
     [['run', 'nightly', '--roots-from', '/nowhere/*/.claude'], 10],
