@@ -1,5 +1,7 @@
 import { pathProbe } from '../../fs/path-probe.js'
+import { UsageError } from '../../model/errors.js'
 import { leftBehind, planPurge, rewriteShared, type Purge } from '../../operations/purge.js'
+import { readProjectList } from '../../operations/purge/project-list.js'
 import { carryOut } from '../../operations/removal/carry-out.js'
 import { ExitCode, worstExit } from '../../model/exit-code.js'
 import { parseBrakeLimit } from '../../plan/brake.js'
@@ -8,13 +10,15 @@ import { removalOptions, runRemoval, writeRemoved } from '../removal.js'
 import { openWorkplace } from '../workplace.js'
 import { defineCommand } from './command.js'
 import { durationOption } from './durations.js'
+import { filePath } from './paths.js'
 
 export const command = defineCommand({
   positionals: {
-    project: { type: 'string', array: true, demandOption: true, describe: 'The folder that sessions were started in' },
+    project: { type: 'string', array: true, describe: 'The folder that sessions were started in' },
   },
   options: {
     ...removalOptions,
+    'projects-from': { type: 'string', describe: 'Also the projects of a file: one a line, or a report in JSON, of which those whose folder is gone' },
     'recursive': { type: 'boolean', describe: 'Also what was started below it' },
     'follow': { type: 'boolean', describe: 'Also what was started in another spelling of the folder, through a link' },
     'memory': { type: 'boolean', describe: 'Also the memory of the project' },
@@ -24,6 +28,9 @@ export const command = defineCommand({
     'removed-out': { type: 'string', describe: 'Write the ids of the removed sessions to this file' },
   },
   async run(context, options) {
+    const listed = options.projectsFrom === undefined ? [] : readProjectList(filePath(context, options.projectsFrom))
+    const projects = [...(options.project ?? []), ...listed]
+    if (projects.length === 0) throw new UsageError('purge needs a project', { hint: 'rewind-admin purge <project>, or --projects-from <file>' })
     const place = openWorkplace(context)
     const { config, machine } = place
     const shared = options.shared === true
@@ -39,7 +46,7 @@ export const command = defineCommand({
         const purge = planPurge(
           store,
           {
-            projects: options.project,
+            projects,
             recursive: options.recursive === true,
             follow: options.follow === true,
             memory: options.memory === true,

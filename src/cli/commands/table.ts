@@ -103,7 +103,7 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: 'purge',
-    usage: '<project..>',
+    usage: '[project..]',
     describe: 'Remove all state of a project; a preview without --apply',
     example: 'purge ~/notes',
     load: async () => (await import('./purge.js')).command,

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { uuidOf } from '../../helpers/identity.js'
 import { S1, S2, userLine, writeStoreFile, writeTranscript } from '../../helpers/store.js'
 import { agentsView, notes, oldTime } from '../world.js'
 
@@ -23,6 +24,40 @@ describe('purge --apply', () => {
     const { exitCode, stderr } = await cli('purge', given === '~' ? home : given, '--apply', '--root', root)
     expect(exitCode).toBe(2)
     expect(stderr).toContain('purge refuses')
+    expect(agentsView(root)).toEqual(before)
+  })
+
+  it('R91: takes the projects that a report found gone, a hundred of them, and leaves the others', async () => {
+    const { home, root, cli } = await notes()
+    const gone = Array.from({ length: 100 }, (_, index) => `${home}/run-${String(index)}`)
+    for (const [index, cwd] of gone.entries()) {
+      const id = uuidOf(`gone/${String(index)}`)
+      writeTranscript(root, `-run-${String(index)}`, id, [userLine('m', { session: id, cwd, time: oldTime })], { mtime: oldTime })
+    }
+    writeFileSync(join(home, 'report.json'), (await cli('report', '--json', '--root', root)).stdout)
+    const preview = await cli.json('purge', '--projects-from', 'report.json', '--root', root)
+    expect(preview).toMatchObject({ exitCode: 4, applied: false, errors: [{ code: 'BRAKE' }] })
+    expect(preview.plan).toHaveLength(100)
+    const report = await cli.json('purge', '--projects-from', 'report.json', '--max-delete', '100', '--apply', '--root', root)
+    expect([report.exitCode, report.plan.length]).toEqual([0, 100])
+    expect(((await cli.json('list', '--root', root)).sessions as { id: string }[]).map(({ id }) => id)).toEqual([S1, S2])
+  })
+
+  it('takes the projects of a list, and refuses all of it when one of them is no project', async () => {
+    const { home, root, cli } = await notes()
+    const list = (text: string): void => { writeFileSync(join(home, 'list'), text) }
+    list('\uFEFF# what is over\r\n\r\n/home/u/notes\r\n/home/u/notes\n/home/u/never\n')
+    expect((await cli.json('purge', '--projects-from', 'list', '--root', root)).plan.map(({ session }) => session).sort()).toEqual([S1, S2])
+    const before = agentsView(root)
+    list(`/home/u/notes\n${home}\n`)
+    const { exitCode, stderr } = await cli('purge', '--projects-from', 'list', '--apply', '--root', root)
+    expect([exitCode, stderr.includes('it is your home folder')]).toEqual([2, true])
+    for (const text of ['# nothing\n', '{', '{"command":"verify"}', '{"command":"report","stores":[]}']) {
+      list(text)
+      expect([text, (await cli('purge', '--projects-from', 'list', '--apply', '--root', root)).exitCode]).toEqual([text, 2])
+    }
+    expect((await cli('purge', '--projects-from', 'none', '--root', root)).exitCode).toBe(2)
+    expect((await cli('purge', '--apply', '--root', root)).exitCode).toBe(2)
     expect(agentsView(root)).toEqual(before)
   })
 
