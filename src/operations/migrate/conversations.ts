@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { ConversationRepair, Store } from '../../formats/format.js'
 import { durationText } from '../../model/expiry.js'
@@ -9,7 +8,7 @@ import type { ApplyResult } from '../../plan/apply.js'
 import { errorItem } from '../../plan/outcome.js'
 import { selectSessions } from '../select.js'
 import type { MigrateOptions } from './options.js'
-import { stageFile } from './stage.js'
+import { stageFile, sweepStaged } from './stage.js'
 
 /** The conversations that are repaired, those that are left, and why. */
 interface PlannedConversations {
@@ -69,6 +68,6 @@ export async function repairConversations(store: Store, repairs: readonly Conver
       await acting.takeBack(session)
     }
   } finally {
-    for (const name of staged) rmSync(join(store.sidecar, 'staging', name), { force: true })
+    sweepStaged(store, staged)
   }
 }

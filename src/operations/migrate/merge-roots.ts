@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SessionMerge, Store } from '../../formats/format.js'
 import { statusOf } from '../../fs/identity.js'
@@ -19,7 +18,7 @@ import { selectSessions } from '../select.js'
 import { contentsOf, doubtAbout, itemsOf, lookAt, newestFile } from '../session-size.js'
 import type { MigrateContext, MigrateOptions } from './options.js'
 import { firstDifference, resolutionsOf, type Resolutions } from './resolutions.js'
-import { stageFile } from './stage.js'
+import { stageFile, sweepStaged } from './stage.js'
 
 /**
  * Brings the sessions of another root of the same agent into the one that the agent uses now. Without `apply` nothing is
@@ -130,7 +129,7 @@ class Merge {
       const drops = proven.map(({ ref, old }): Action => ({ kind: 'trash-session', session: ref.id, reason: this.#reason, bytes: 0, items: old }))
       await this.#apply(this.#from, drops, 2)
     } finally {
-      for (const name of staged) rmSync(join(this.#to.sidecar, 'staging', name), { force: true })
+      sweepStaged(this.#to, staged)
     }
   }
 
