@@ -83,7 +83,7 @@ describe.each(repairs.flatMap(([name, markers, expected]) => ['session.jsonl', '
     ])
     expect((await run(open(home), { markers })).plan).toEqual([])
 
-    expect((await restoreFromTrash(store, partRunId(String(report.runId), 3))).errors).toEqual([])
+    expect((await restoreFromTrash(store, partRunId(String(report.runId), 4))).errors).toEqual([])
     expect(snapshotTree(join(home, 'sessions'))[`--home-dev-project--/${session}/${file}`]).toEqual(before[`sessions/--home-dev-project--/${session}/${file}`])
   })
 })
