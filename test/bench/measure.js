@@ -27,17 +27,16 @@ export function shell(script, options) {
  * pair. `ours` and `base` return seconds. One pair is run first and not counted.
  */
 export function ratio(ours, base, runs = 5) {
-  const ratios = []
-  const seconds = { ours: [], base: [] }
-  for (let run = 0; run <= runs; run += 1) {
-    const a = ours()
-    const b = base()
-    if (run === 0) continue
-    ratios.push(a / b)
-    seconds.ours.push(a)
-    seconds.base.push(b)
-  }
-  return { ratio: median(ratios), ours: median(seconds.ours), base: median(seconds.base), least: Math.min(...ratios), most: Math.max(...ratios) }
+  const pairs = []
+  for (let run = 0; run <= runs; run += 1) pairs.push({ ours: ours(), base: base() })
+  return ratioOf(pairs)
+}
+
+/** The same for pairs that were timed elsewhere: seconds of ours and of the base. The first one is not counted. */
+export function ratioOf([, ...pairs]) {
+  const ratios = pairs.map(({ ours, base }) => ours / base)
+  const of = (which) => median(pairs.map((pair) => pair[which]))
+  return { ratio: median(ratios), ours: of('ours'), base: of('base'), least: Math.min(...ratios), most: Math.max(...ratios) }
 }
 
 /** Prints one row; `limit` is what the ratio should not exceed, if there is such a number. */

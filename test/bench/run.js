@@ -3,12 +3,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { printMemory, printRatio, ratio, shell, timed } from './measure.js'
+import { printMemory, printRatio, ratio, ratioOf, shell, timed } from './measure.js'
 import { changeWide, sessionId, writeFlood, writeStore, writeTranscript, writeWide } from './stores.js'
 
 const bin = fileURLToPath(new URL('../../bin/rewind-admin.js', import.meta.url))
 const scan = fileURLToPath(new URL('scan.js', import.meta.url))
 const library = fileURLToPath(new URL('verify.js', import.meta.url))
+const records = fileURLToPath(new URL('record.js', import.meta.url))
 const actor = fileURLToPath(new URL('act.js', import.meta.url))
 const ours = (...args) => timed(process.execPath, [bin, ...args], { accept: [0, 1] }).seconds
 
@@ -50,6 +51,11 @@ const benches = {
     }
     printRatio('hook before an edit of 100 kB / node -e 0', ratio(edit, empty, 9), 3)
     printRatio('hook at a prompt / node -e 0', ratio(() => calls('UserPromptSubmit', 'go on'), empty, 9), 3)
+  },
+  recorder(home) {
+    const recorded = (what, folder, count) => ratioOf(JSON.parse(timed(process.execPath, [records, what, join(home, folder), String(count)]).stdout))
+    printRatio('beforeEdit of 100 kB / cp and fsync', recorded('edits', 'edits', 40), 2)
+    printRatio('beginTurn, 2,000 unchanged / find -printf', recorded('turns', 'turns', 20), 1.5)
   },
   small(home) {
     const root = writeStore(home, { sessions: 2000, size: 8192 })
