@@ -48,6 +48,8 @@ export interface SessionReading {
   readonly lastWritten?: number
   /** Sum of the sizes of its transcripts in bytes. */
   readonly transcriptBytes: number
+  /** How many of them are history lines (R83); `undefined` where transcripts hold none, or were not searched for them. */
+  readonly historyBytes?: number
   /** What is wrong with the transcripts. */
   readonly findings: readonly Finding[]
   /** True when a line could not be read whole: nothing of the session may be removed on its own. */

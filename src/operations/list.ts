@@ -60,6 +60,7 @@ export function rowJson(row: SessionRow): Json {
     backups: row.backups,
     bytes: row.bytes,
     transcriptBytes: row.transcriptBytes,
+    ...(row.historyBytes === undefined ? {} : { historyBytes: row.historyBytes }),
     live: row.live,
   }
 }

@@ -15,6 +15,8 @@ export interface SessionRow {
   readonly backups: number
   readonly bytes: number
   readonly transcriptBytes: number
+  /** Of the transcripts; see `SessionReading`. */
+  readonly historyBytes?: number
   readonly live: boolean
   /** Tracked path to the bytes of its backups, counted once per inode. */
   readonly paths: ReadonlyMap<string, number>
@@ -71,6 +73,7 @@ export function sessionRow(store: Store, ref: SessionRef, reading: SessionReadin
     backups,
     bytes,
     transcriptBytes: reading.transcriptBytes,
+    ...(reading.historyBytes === undefined ? {} : { historyBytes: reading.historyBytes }),
     live,
     paths,
     versions,

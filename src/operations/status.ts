@@ -22,6 +22,7 @@ interface Share {
   readonly name: string
   readonly bytes: number
   readonly sessions: number
+  readonly historyBytes?: number
 }
 
 /**
@@ -69,6 +70,7 @@ function describeStore(store: Store, rows: readonly SessionRow[], options: Statu
     backups: sum(rows, (row) => row.backups),
     bytes: sum(rows, (row) => row.bytes),
     transcriptBytes: sum(rows, (row) => row.transcriptBytes),
+    ...historyOf(rows),
     versions: Object.fromEntries([...versions].sort(([a], [b]) => a - b).map(([version, count]) => [`v${String(version)}`, count])),
     retention: retentionJson(retention),
     nextNight: options.nextNight(store),
@@ -101,7 +103,7 @@ function topJson(rows: readonly SessionRow[], count: number): Json {
     [...entries]
       .sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1))
       .slice(0, count)
-      .map(({ name, bytes, sessions }) => ({ name, bytes, sessions }))
+      .map((share) => ({ ...share }))
   const projects = new Map<string, Share>()
   const paths = new Map<string, Share>()
   for (const row of rows) {
@@ -111,7 +113,7 @@ function topJson(rows: readonly SessionRow[], count: number): Json {
   return {
     projects: shares(projects.values()),
     sessions: shares(rows.map((row) => ({ name: row.id, bytes: size(row), sessions: 1 }))),
-    transcripts: shares(rows.map((row) => ({ name: row.id, bytes: row.transcriptBytes, sessions: 1 }))),
+    transcripts: shares(rows.map((row) => ({ name: row.id, bytes: row.transcriptBytes, sessions: 1, ...historyOf([row]) }))),
     paths: shares(paths.values()),
   }
 }
@@ -119,6 +121,11 @@ function topJson(rows: readonly SessionRow[], count: number): Json {
 function addShare(shares: Map<string, Share>, name: string, bytes: number): void {
   const known = shares.get(name)
   shares.set(name, { name, bytes: (known?.bytes ?? 0) + bytes, sessions: (known?.sessions ?? 0) + 1 })
+}
+
+/** Bytes of history lines, where transcripts hold them (R83). */
+function historyOf(rows: readonly SessionRow[]): { readonly historyBytes?: number } {
+  return rows.some((row) => row.historyBytes !== undefined) ? { historyBytes: sum(rows, (row) => row.historyBytes ?? 0) } : {}
 }
 
 function sum(rows: readonly SessionRow[], of: (row: SessionRow) => number): number {

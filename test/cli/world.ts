@@ -52,6 +52,8 @@ export interface Notes {
   readonly cli: Cli
   /** Sizes in bytes of the two transcripts. */
   readonly transcripts: { readonly new: number; readonly old: number }
+  /** Sizes in bytes of their history lines, line ends left out. */
+  readonly history: { readonly new: number; readonly old: number }
 }
 
 /** Message ids of the store that `notes` makes, oldest first; the last one is in the old session. */
@@ -90,7 +92,8 @@ export async function notes(): Promise<Notes> {
   for (const folder of ['projects/-home-u-notes', `file-history/${S1}`, `file-history/${S2}`, 'projects', 'file-history', '.']) setTime(join(root, folder), oldTime)
   const size = (lines: readonly string[]): number => lines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0)
   const home = dirname(root)
-  return { home, root, cli: cliIn(home), transcripts: { new: size(young), old: size(old) } }
+  const history = (lines: readonly string[]): number => lines.reduce((sum, line, index) => (index % 2 === 1 ? sum + Buffer.byteLength(line) : sum), 0)
+  return { home, root, cli: cliIn(home), transcripts: { new: size(young), old: size(old) }, history: { new: history(young), old: history(old) } }
 }
 
 /** Old sessions of one project; returns their ids. */

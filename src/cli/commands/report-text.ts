@@ -3,7 +3,7 @@ import { nightNotes, type StoreFacts } from '../../operations/report/gather.js'
 import { growthWords } from '../html/chart.js'
 import { printable } from '../text/printable.js'
 import { table } from '../text/table.js'
-import { bytesText, countText, groupDigits } from '../text/units.js'
+import { bytesText, countText, groupDigits, shareText } from '../text/units.js'
 
 const untitled = [{ title: '' }, { title: '' }] as const
 
@@ -20,8 +20,8 @@ function storeText(facts: StoreFacts, top: number): string {
     listText('projects', [size, count, { title: 'project' }], projects.slice(0, top).map((use) => [bytesText(use.bytes), groupDigits(use.sessions), use.project ?? '(unknown)'])),
     listText(
       'sessions',
-      [size, { title: 'transcript', align: 'right' }, { title: 'backups', align: 'right' }, { title: 'session' }],
-      sessions.slice(0, top).map(({ row, size: of, total }) => [bytesText(total), bytesText(of.transcripts), bytesText(of.backups), row.id]),
+      [size, { title: 'transcript', align: 'right' }, { title: 'history', align: 'right' }, { title: 'backups', align: 'right' }, { title: 'session' }],
+      sessions.slice(0, top).map(({ row, size: of, total }) => [bytesText(total), bytesText(of.transcripts), row.historyBytes === undefined ? '-' : shareText(row.historyBytes, row.transcriptBytes), bytesText(of.backups), row.id]),
     ),
     listText('files by backup bytes', [size, { title: 'file' }], paths.slice(0, top).map(([path, bytes]) => [bytesText(bytes), path])),
     listText(

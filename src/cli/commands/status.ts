@@ -7,7 +7,7 @@ import { sessionStatus } from '../../operations/session-status.js'
 import { status } from '../../operations/status.js'
 import { printable } from '../text/printable.js'
 import { table } from '../text/table.js'
-import { bytesText, countText } from '../text/units.js'
+import { bytesText, countText, shareText } from '../text/units.js'
 import { openWorkplace, sessionProgress } from '../workplace.js'
 import { defineCommand } from './command.js'
 import { lastRunText, periodText } from './doctor-text.js'
@@ -53,12 +53,17 @@ function storeText(store: Readonly<Record<string, unknown>>): string {
     ['sessions', wordOf(store.sessions)],
     ['checkpoints', wordOf(store.checkpoints)],
     ['backups', `${wordOf(store.backups)} (${bytesText(Number(store.bytes))})${versionsText(store.versions)}`],
-    ['transcripts', bytesText(Number(store.transcriptBytes))],
+    ['transcripts', `${bytesText(Number(store.transcriptBytes))}${historyText(store.historyBytes, Number(store.transcriptBytes))}`],
     ['retention', retentionText(store.retention)],
     ['next night', nextNightText(store.nextNight)],
     ['last run', lastRunText(store.lastRun)],
   ]
   return `${printable(wordOf(store.root))}\n${table(untitled, facts, '  ')}${topText(store.top)}`
+}
+
+/** What part of a transcript is history lines (R83). */
+function historyText(historyBytes: unknown, bytes: number): string {
+  return typeof historyBytes === 'number' && bytes > 0 ? `, ${shareText(historyBytes, bytes)} of it history lines` : ''
 }
 
 /** How many backups are version 1, 2, …; the first few versions are what matters (R93). */
@@ -94,7 +99,7 @@ function topText(top: unknown): string {
   if (!isFields(top)) return ''
   return Object.entries(top)
     .map(([kind, shares]) => {
-      const rows = fieldsOf(shares).map((share) => [bytesText(Number(share.bytes)), wordOf(share.name)])
+      const rows = fieldsOf(shares).map((share) => [bytesText(Number(share.bytes)), `${wordOf(share.name)}${historyText(share.historyBytes, Number(share.bytes))}`])
       return rows.length === 0 ? '' : `\n  largest ${kind}\n${table(shareColumns, rows, '  ')}`
     })
     .join('')

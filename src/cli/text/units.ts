@@ -29,6 +29,13 @@ export function countText(count: number, one: string, many = `${one}s`): string 
   return `${groupDigits(count)} ${count === 1 ? one : many}`
 }
 
+/** A part of a whole in percent: `0 %`, `0.4 %`, `37 %`; never `100 %` or `0 %` of what is not. */
+export function shareText(part: number, whole: number): string {
+  const percent = whole === 0 ? 0 : (part / whole) * 100
+  if (percent === 0 || percent === 100) return `${String(percent)} %`
+  return percent < 9.95 ? `${Math.max(percent, 0.1).toFixed(1)} %` : `${String(Math.min(Math.round(percent), 99))} %`
+}
+
 /** Digits in groups of three with commas: `1,234,567`. */
 export function groupDigits(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',')

@@ -56,6 +56,7 @@ class SessionReader implements ScanHandler {
   #damaged = false
   #busy = false
   #bytes = 0
+  #historyBytes = 0
   #lastWritten: number | undefined
   #lastRecorded: number | undefined
   #future: number | undefined
@@ -94,6 +95,7 @@ class SessionReader implements ScanHandler {
       ...(this.#future === undefined ? {} : { future: this.#future }),
       ...(this.#lastWritten === undefined ? {} : { lastWritten: this.#lastWritten }),
       transcriptBytes: this.#bytes,
+      ...(this.passesHistory ? {} : { historyBytes: this.#historyBytes }),
       findings: this.#findings,
       damaged: this.#damaged,
       busy: this.#busy,
@@ -108,6 +110,7 @@ class SessionReader implements ScanHandler {
 
   history({ event }: HistoryLine & { kind: 'event' }, _place: LinePlace, { value, length }: ParsedRecord): void {
     this.#fold.add(event)
+    this.#historyBytes += length
     if (this.#options.deltas === true && event.kind === 'delta' && isFields(value)) this.#lines.set(event.offset, { event, backup: value.backup, length })
   }
 

@@ -38,6 +38,7 @@ class SessionReader {
   readonly #paths: string[] = []
   #main: Timeline | undefined
   #bytes = 0
+  #historyBytes = 0
   #damaged = false
   #busy = false
   #cut = false
@@ -80,6 +81,7 @@ class SessionReader {
       ...this.#facts,
       history,
       transcriptBytes: this.#bytes,
+      historyBytes: this.#historyBytes,
       findings: this.#findings,
       damaged: this.#damaged,
       busy: this.#busy,
@@ -108,10 +110,11 @@ class SessionReader {
     }
   }
 
-  #note({ first, newest, future, stamp }: LoadedTranscript): void {
+  #note({ first, newest, future, stamp, nodes }: LoadedTranscript): void {
     if (first?.cwd !== undefined && !this.#folders.includes(first.cwd)) this.#folders.push(first.cwd)
     if (first?.version !== undefined) this.#facts.clientVersion ??= first.version
     this.#bytes += stamp.size
+    for (const { kind, places } of nodes.values()) if (kind === 'snapshot') for (const { length } of places) this.#historyBytes += length
     this.#facts.lastWritten = Math.max(this.#facts.lastWritten ?? stamp.mtimeMs, stamp.mtimeMs)
     const [past, coming] = [timeOf(newest), timeOf(future)]
     if (past !== undefined) this.#facts.lastRecorded = Math.max(this.#facts.lastRecorded ?? past, past)

@@ -54,10 +54,10 @@ const why = `last active ${oldTime} (newest entry of the transcript): older than
 const stays = { session: S1, reason: `last active ${newTime} (mtime of the transcript): within the period of 30 days (user settings, ${settings})` }
 const transcript = (session: string): string => `projects/-home-u-notes/${session}.jsonl`
 
-function sessionsOf({ transcripts }: Notes): unknown[] {
+function sessionsOf({ transcripts, history }: Notes): unknown[] {
   return [
-    { ...young, transcriptBytes: transcripts.new },
-    { ...old, transcriptBytes: transcripts.old },
+    { ...young, transcriptBytes: transcripts.new, historyBytes: history.new },
+    { ...old, transcriptBytes: transcripts.old, historyBytes: history.old },
   ]
 }
 
@@ -98,7 +98,7 @@ describe('the JSON envelope', () => {
     const sums = { sessions: 2, checkpoints: 4, backups: 4, bytes: 29, transcriptBytes }
     const retention = { days: 30, source: `user: ${settings}`, differing: [] }
     const nextNight = { expire: { actions: 1, bytes: 6 + store.transcripts.old, errors: 0 }, cap: { actions: 0, bytes: 0, errors: 0 } }
-    const described = { root: '<home>/.claude', format: 'claude-code', ...sums, versions: { v1: 2, v2: 2 }, retention, nextNight, lastRun: null }
+    const described = { root: '<home>/.claude', format: 'claude-code', ...sums, historyBytes: store.history.new + store.history.old, versions: { v1: 2, v2: 2 }, retention, nextNight, lastRun: null }
     expect(normal(store, await store.at('status'))).toEqual(
       envelope('status', { summary: { stores: 1, live: 0, ...sums }, stores: [described], sessions }),
     )
@@ -106,7 +106,7 @@ describe('the JSON envelope', () => {
     const top = {
       projects: [{ name: '/home/u/notes', bytes: newest + oldest, sessions: 2 }],
       sessions: [{ name: S1, bytes: newest, sessions: 1 }],
-      transcripts: [{ name: S1, bytes: store.transcripts.new, sessions: 1 }],
+      transcripts: [{ name: S1, bytes: store.transcripts.new, sessions: 1, historyBytes: store.history.new }],
       // a.md: 6 + 11 in one session and 6 in the other; b.md: 6.
       paths: [{ name: 'a.md', bytes: 23, sessions: 2 }],
     }

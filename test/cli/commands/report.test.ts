@@ -6,6 +6,18 @@ import { S1, S2 } from '../../helpers/store.js'
 import { notes } from '../world.js'
 
 describe('report', () => {
+  it('R83: says which part of the largest transcripts is history lines', async () => {
+    const { root, cli, transcripts, history } = await notes()
+    const share = (which: 'new' | 'old'): string => `${String(Math.round((history[which] / transcripts[which]) * 100))} %`
+    const report = (await cli('report', '--root', root)).stdout
+    expect(report).toMatch(new RegExp(`^ +bytes +transcript +history +backups +session$`, 'm'))
+    expect(report).toMatch(new RegExp(`^ .* kB +${share('new')} +23 B +${S1}$`, 'm'))
+    expect(report).toMatch(new RegExp(`^ .* +${share('old')} +6 B +${S2}$`, 'm'))
+    const status = (await cli('status', '--top', '1', '--root', root)).stdout
+    expect(status).toContain(`${S1}, ${share('new')} of it history lines\n`)
+    expect(status).toMatch(/^ +transcripts +.* kB, \d+ % of it history lines$/m)
+  })
+
   it('says in words what there is, the largest first, what a night would remove, and how to let it', async () => {
     const { root, cli, transcripts } = await notes()
     const { exitCode, stdout, stderr } = await cli('report', '--root', root)

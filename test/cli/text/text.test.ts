@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { printable } from '../../../src/cli/text/printable.js'
 import { table } from '../../../src/cli/text/table.js'
-import { bytesText, countText, durationText } from '../../../src/cli/text/units.js'
+import { bytesText, countText, durationText, shareText } from '../../../src/cli/text/units.js'
 import { clip, displayWidth, padEnd } from '../../../src/cli/text/width.js'
 
 describe('width of text', () => {
@@ -122,6 +122,18 @@ describe('units', () => {
     [2e12, '2.0 TB'],
   ])('%d bytes are %s', (bytes, text) => {
     expect(bytesText(bytes)).toBe(text)
+  })
+
+  it.each([
+    [0, 0, '0 %'],
+    [0, 5, '0 %'],
+    [1, 1_000_000, '0.1 %'],
+    [1, 250, '0.4 %'],
+    [37, 100, '37 %'],
+    [999_999, 1_000_000, '99 %'],
+    [5, 5, '100 %'],
+  ])('%d of %d is %s', (part, whole, text) => {
+    expect(shareText(part, whole)).toBe(text)
   })
 
   it.each([

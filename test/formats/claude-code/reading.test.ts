@@ -29,6 +29,15 @@ describe('what a session says about itself', () => {
     })
   })
 
+  test('R83: counts the bytes of its history lines, whatever stands between them', async () => {
+    const root = await emptyRoot()
+    const history = [snap('m1', { a: `${H}@v1` }), snap('m1', { a: `${H}@v1`, b: null }, undefined, { update: true }), delta('m2', 'm1', 'c', `${H}@v2`)]
+    writeTranscript(root, '-p', S1, [userLine('m1'), ...history, userLine('m2', { text: '"type":"file-history-snapshot"' }), assistantLine('x')])
+    expect(read(root).historyBytes).toBe(history.reduce((sum, line) => sum + Buffer.byteLength(line), 0))
+    writeTranscript(root, '-p', S1, [userLine('m1')])
+    expect(read(root).historyBytes).toBe(0)
+  })
+
   test('R45: a file of nothing but snapshots is a session, an empty one too', async () => {
     const snapshots = await reading([snap('m1', { a: `${H}@v1` })])
     expect([snapshots.history.checkpoints.length, snapshots.findings, snapshots.project]).toEqual([1, [], undefined])

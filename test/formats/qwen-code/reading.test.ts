@@ -54,6 +54,19 @@ describe('the list of snapshots', () => {
     expect(findCheckpoint(history, first)?.order).toBe(0)
   })
 
+  it('R83: the bytes of their records are counted, in real transcripts too', async () => {
+    const { root } = await extractQwen('basic')
+    const store = openQwen(root)
+    const { sessions } = store.inventory()
+    expect(sessions.length).toBeGreaterThan(0)
+    for (const ref of sessions) {
+      const lines = ref.members.filter(({ kind }) => kind === 'transcript').flatMap(({ path }) => readFileSync(join(root, path), 'utf8').split('\n'))
+      const snapshots = lines.filter((line) => line !== '' && (JSON.parse(line) as { subtype?: string }).subtype === 'file_history_snapshot')
+      expect(store.read(ref, { now }).historyBytes).toBe(snapshots.reduce((sum, line) => sum + Buffer.byteLength(line), 0))
+      expect(snapshots.length).toBeGreaterThan(0)
+    }
+  })
+
   it('a later record of a prompt replaces the snapshot at its old place', async () => {
     const each = await session()
     each.turn(1, 'start', {})
