@@ -12,8 +12,8 @@ export interface AgeRules {
 /** The period that counts for a session, and who says so. */
 export interface EffectivePeriod {
   readonly ms: number
-  /** A layer, `default`, or `--older-than`. */
-  readonly source: RetentionLayer | 'default' | 'flag'
+  /** A layer, `default`, `--older-than`, or the floor of a budget. */
+  readonly source: RetentionLayer | 'default' | 'flag' | 'budget'
   /** Layers that say another period. */
   readonly differing: readonly RetentionLayer[]
 }
@@ -54,6 +54,7 @@ const activityWords: Readonly<Record<Activity['by'], string>> = {
 /** Who sets a period, with the file. */
 export function sourceText(source: EffectivePeriod['source']): string {
   if (source === 'default') return "the agent's default"
+  if (source === 'budget') return 'the floor of --max-bytes'
   return source === 'flag' ? '--older-than' : `${source.layer} settings, ${source.file}`
 }
 

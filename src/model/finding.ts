@@ -90,6 +90,7 @@ export const findingKinds = {
   'stale-temp': { severity: 'info', title: 'A temporary file of an interrupted run is left.', remedy: 'rewind-admin doctor' },
   'settings-unknowable': { severity: 'error', title: 'A settings file that can set the retention period cannot be used; nothing will expire.', remedy: 'mend or remove the settings file' },
   'registry-damaged': { severity: 'warn', title: 'An entry of the registry of running processes cannot be read; its session counts as running.' },
+  'over-budget': { severity: 'warn', title: 'Sessions take up more than they may, and the others must stay.', remedy: 'rewind-admin report shows what is large; the trash frees its bytes when it is emptied' },
   'clock-looks-wrong': { severity: 'warn', title: 'The clock of this machine does not fit the times in the store; nothing will expire.', remedy: 'check the clock of this machine' },
   'unfinished-journal': { severity: 'warn', title: 'A run was interrupted before it was done.', remedy: 'rewind-admin run nightly --apply' },
   'last-run-failed': { severity: 'warn', title: 'The last scheduled run did not end well.' },

@@ -123,11 +123,30 @@ export function dueEntries(entries: readonly TrashEntry[], olderThan: number, no
   return entries.filter((entry) => entry.trashedAt !== undefined && now - entry.trashedAt > olderThan)
 }
 
+/**
+ * What emptying takes: entries whose grace period is over; with a budget only the oldest of them, until no more than `maxBytes` of
+ * all are left.
+ */
+export function entriesToEmpty(entries: readonly TrashEntry[], { olderThan, now, maxBytes }: Pick<EmptyOptions, 'olderThan' | 'now' | 'maxBytes'>): TrashEntry[] {
+  const due = dueEntries(entries, olderThan, now)
+  if (maxBytes === undefined) return due
+  let left = entries.reduce((sum, { bytes }) => sum + bytes, 0)
+  return due
+    .toSorted((one, other) => (one.trashedAt ?? 0) - (other.trashedAt ?? 0))
+    .filter(({ bytes }) => {
+      const takes = left > maxBytes
+      if (takes) left -= bytes
+      return takes
+    })
+}
+
 export interface EmptyOptions extends ActsOptions {
   /** Milliseconds. */
   readonly olderThan: number
   /** Milliseconds since 1970. */
   readonly now: number
+  /** Bytes that may stay in the trash, as its entries counted them; see `entriesToEmpty`. */
+  readonly maxBytes?: number
 }
 
 export interface EmptyResult {
@@ -145,7 +164,7 @@ export async function emptyTrash(place: StorePlace, options: EmptyOptions): Prom
   const acts = new Acts(options)
   const sidecar = new Sidecar(place, acts.direct)
   const opened = openTrash(sidecar)
-  const due = new Set(dueEntries(opened.map(({ entry }) => entry), options.olderThan, options.now))
+  const due = new Set(entriesToEmpty(opened.map(({ entry }) => entry), options))
   const removed: TrashEntry[] = []
   const errors: ErrorItem[] = []
   let bytes = 0

@@ -4,13 +4,14 @@ import { newToken } from '../../plan/run-id.js'
 import { removalOptions, runRemoval, writeRemoved } from '../removal.js'
 import { openWorkplace } from '../workplace.js'
 import { defineCommand } from './command.js'
-import { durationOption } from './durations.js'
+import { durationOption, sizeOption } from './durations.js'
 
 export const command = defineCommand({
   positionals: {},
   options: {
     ...removalOptions,
     'older-than': { type: 'string', describe: 'Use this period instead of the one in the settings of the agent' },
+    'max-bytes': { type: 'string', describe: 'Only the oldest sessions, until all take up no more than this (500M, 2G)' },
     'floor': { type: 'string', describe: 'Never remove what is younger (24h)' },
     'quiet-period': { type: 'string', describe: 'Leave sessions alone that changed within this time (60m)' },
     'max-delete': { type: 'string', describe: 'How many sessions may go at once, n or n%' },
@@ -22,6 +23,7 @@ export const command = defineCommand({
     const place = openWorkplace(context)
     const { config, machine } = place
     const olderThanMs = durationOption('--older-than', options.olderThan)
+    const maxBytes = sizeOption('--max-bytes', options.maxBytes)
     const maxDelete = options.maxDelete === undefined ? undefined : parseBrakeLimit(options.maxDelete)
     const planned = new Map<string, Expiry>()
     const report = await runRemoval(context, place, {
@@ -35,6 +37,7 @@ export const command = defineCommand({
           {
             config,
             ...(olderThanMs === undefined ? {} : { olderThanMs }),
+            ...(maxBytes === undefined ? {} : { maxBytes }),
             floorMs: durationOption('--floor', options.floor) ?? config.floorMs,
             quietPeriodMs: durationOption('--quiet-period', options.quietPeriod) ?? config.quietPeriodMs,
             ...(maxDelete === undefined ? {} : { maxDelete }),

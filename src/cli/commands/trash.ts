@@ -9,14 +9,14 @@ import { sweepRedo } from '../../operations/restore/sweep-redo.js'
 import { selectSessions } from '../../operations/select.js'
 import { restoreFromTrash } from '../../plan/restore.js'
 import { isPartOf } from '../../plan/run-id.js'
-import { dueEntries, emptyTrash, listTrash, type TrashEntry } from '../../plan/trash.js'
+import { emptyTrash, entriesToEmpty, listTrash, type EmptyOptions, type TrashEntry } from '../../plan/trash.js'
 import type { CommandContext } from '../context.js'
 import { withLock } from '../locked.js'
 import { table } from '../text/table.js'
 import { bytesText, countText } from '../text/units.js'
 import { openWorkplace, type Workplace } from '../workplace.js'
 import { defineCommand } from './command.js'
-import { durationOption } from './durations.js'
+import { durationOption, sizeOption } from './durations.js'
 import { fieldsOf, wordOf } from './session-table.js'
 
 export const command = defineCommand({
@@ -27,9 +27,10 @@ export const command = defineCommand({
   },
   options: {
     'older-than': { type: 'string', describe: 'With empty: what was put there longer ago (the grace period, 7d)' },
+    'max-bytes': { type: 'string', describe: 'With empty: only the oldest entries, until the trash takes up no more than this (500M, 2G)' },
     'apply': { type: 'boolean', describe: 'With empty: act. Restoring only adds, so it always acts' },
   },
-  async run(context, { act, run, session, olderThan, apply }) {
+  async run(context, { act, run, session, olderThan, maxBytes, apply }) {
     const place = openWorkplace(context)
     if (act !== 'restore' && run !== undefined) throw new UsageError(`trash ${act} takes no run`)
     if (act === 'list') return { report: listed(place, 'trash'), text: () => ({ body: listText(listed(place, 'trash')) }) }
@@ -37,8 +38,10 @@ export const command = defineCommand({
       if (run === undefined) throw new UsageError('trash restore needs a run', { hint: 'rewind-admin trash list shows them' })
       return { report: await restored(context, place, run, session) }
     }
-    const olderThanMs = durationOption('--older-than', olderThan) ?? place.config.graceMs
-    return { report: await emptied(context, place, olderThanMs, apply === true) }
+    const limit = sizeOption('--max-bytes', maxBytes)
+    // A budget is for a disk that fills: it does not wait for the grace period.
+    const olderThanMs = durationOption('--older-than', olderThan) ?? (limit === undefined ? place.config.graceMs : 0)
+    return { report: await emptied(context, place, { olderThan: olderThanMs, now: context.now(), ...(limit === undefined ? {} : { maxBytes: limit }) }, apply === true) }
   },
 })
 
@@ -94,20 +97,19 @@ function partsOf(store: Store, run: string, session: string | undefined): string
   return [...new Set(held.map((entry) => entry.runId))].sort().reverse()
 }
 
-async function emptied(context: CommandContext, place: Workplace, olderThan: number, apply: boolean): Promise<Report> {
-  const now = context.now()
+async function emptied(context: CommandContext, place: Workplace, options: EmptyOptions, apply: boolean): Promise<Report> {
   const removed: TrashEntry[] = []
   const errors: ErrorItem[] = []
   let bytes = 0
   for (const store of place.stores) {
     if (!apply) {
-      const due = dueEntries(listTrash(store), olderThan, now)
+      const due = entriesToEmpty(listTrash(store), options)
       removed.push(...due)
       bytes += total(due)
       continue
     }
     await withLock(context, place, store, 'trash empty', async () => {
-      const result = await emptyTrash(store, { olderThan, now })
+      const result = await emptyTrash(store, options)
       sweepRedo(store)
       removed.push(...result.removed)
       bytes += result.bytes

@@ -6,6 +6,11 @@ export interface ExpireOptions {
   readonly config: Config
   /** Stands for every period of the agent's settings; milliseconds. Periods of our own configuration still lengthen it. */
   readonly olderThanMs?: number
+  /**
+   * Bytes that the sessions of the store may take up (R86): only as many go as it takes, the oldest first. Without `olderThanMs` every
+   * session above the floor may go, whatever the settings of the agent say; they must be usable all the same.
+   */
+  readonly maxBytes?: number
   /** Age in milliseconds below which nothing expires. */
   readonly floorMs: number
   /** A session that changed within so many milliseconds is left alone. */

@@ -5,6 +5,14 @@ import { dayMs } from '../../model/period.js'
 import type { Json } from '../../model/report.js'
 import { daysShown, defaultRetentionDays, effectiveRetention, type RetentionLayer } from '../../model/retention.js'
 import { configLayers, type Config } from '../../settings/config.js'
+import type { ExpireOptions } from './options.js'
+
+/** A period of the command line that stands for those of the agent's settings. */
+interface PeriodFlag {
+  /** Milliseconds. */
+  readonly ms: number
+  readonly source: 'flag' | 'budget'
+}
 
 /**
  * The retention periods of a store: for all of it, and for each project whose settings or whose entry in our configuration
@@ -13,15 +21,15 @@ import { configLayers, type Config } from '../../settings/config.js'
 export class Periods {
   readonly #store: Store
   readonly #config: Config
-  readonly #flagMs: number | undefined
+  readonly #flag: PeriodFlag | undefined
   readonly #wide: EffectivePeriod
   readonly #byFolder = new Map<string, EffectivePeriod>()
 
   /** @throws RetentionUnknowableError when a layer exists that cannot be used (R05, R06) */
-  constructor(store: Store, config: Config, flagMs: number | undefined) {
+  constructor(store: Store, options: Pick<ExpireOptions, 'config' | 'olderThanMs' | 'maxBytes' | 'floorMs'>) {
     this.#store = store
-    this.#config = config
-    this.#flagMs = flagMs
+    this.#config = options.config
+    this.#flag = flagOf(options)
     this.#wide = this.#effective(store.retention(), [])
   }
 
@@ -64,14 +72,19 @@ export class Periods {
   #effective(layers: readonly RetentionLayer[], own: readonly RetentionLayer[]): EffectivePeriod {
     const retention = effectiveRetention([...own, ...layers], this.#store.defaultRetentionDays)
     if (retention.kind === 'unknowable') throw unknowable(retention.unusable)
-    const flagMs = this.#flagMs
     const { differing } = retention
-    if (flagMs === undefined) return { ms: retention.days * dayMs, source: retention.source, differing }
+    if (this.#flag === undefined) return { ms: retention.days * dayMs, source: retention.source, differing }
+    const { ms: flagMs, source } = this.#flag
     const [longestOwn] = [...own].sort((a, b) => daysOf(b) - daysOf(a))
     const said = layers.filter((layer) => layer.state.kind === 'days' && layer.state.days * dayMs !== flagMs)
-    if (longestOwn === undefined || daysOf(longestOwn) * dayMs <= flagMs) return { ms: flagMs, source: 'flag', differing: said }
+    if (longestOwn === undefined || daysOf(longestOwn) * dayMs <= flagMs) return { ms: flagMs, source, differing: said }
     return { ms: daysOf(longestOwn) * dayMs, source: longestOwn, differing: said }
   }
+}
+
+function flagOf({ olderThanMs, maxBytes, floorMs }: Pick<ExpireOptions, 'olderThanMs' | 'maxBytes' | 'floorMs'>): PeriodFlag | undefined {
+  if (olderThanMs !== undefined) return { ms: olderThanMs, source: 'flag' }
+  return maxBytes === undefined ? undefined : { ms: floorMs, source: 'budget' }
 }
 
 function unknowable(unusable: readonly RetentionLayer[]): RetentionUnknowableError {

@@ -12,7 +12,9 @@ import { FirstSeen } from '../first-seen.js'
 import { liveSessions } from '../removal/live.js'
 import { ProjectTotals } from '../removal/project-totals.js'
 import { brakeFor, brakeRefusal, planFor, type Removal } from '../removal/removal.js'
+import { measure, sessionTotal } from '../report/measure.js'
 import { doubtAbout, freedBy, itemsOf, newestTranscript, sizeUp, unfinishedRestore, type SessionSize } from '../session-size.js'
+import { chooseForBudget, overBudget, type Budget } from './budget.js'
 import type { ExpireOptions, PlanContext } from './options.js'
 import { Periods } from './periods.js'
 
@@ -29,6 +31,8 @@ export interface Expiry extends Removal {
 const telling: ReadonlySet<FindingId> = new Set(['newer-format', 'busy', 'unreadable', 'not-regular', 'open-journal', 'damaged-journal'])
 
 interface Removable {
+  readonly ref: SessionRef
+  readonly size: SessionSize
   readonly activity: Activity | undefined
   readonly reason: string
   readonly first: number | undefined
@@ -50,6 +54,7 @@ export class ExpirePlanner {
   readonly #kept: KeptItem[] = []
   readonly #actions: RemoveAction[] = []
   readonly #freed = new FreedBytes()
+  readonly #candidates: Removable[] = []
   readonly #firstActivity = new Map<string, number>()
   readonly #totals = new ProjectTotals()
   /** Paths that the inventory names already. */
@@ -63,7 +68,7 @@ export class ExpirePlanner {
     this.#options = options
     this.#context = context
     this.#sessions = inventory.sessions.filter(isConversation)
-    this.#periods = new Periods(store, options.config, options.olderThanMs)
+    this.#periods = new Periods(store, options)
     this.#ledger = FirstSeen.read(store)
     this.#registry = store.live(context.machine, context.now)
     this.#live = liveSessions(this.#registry)
@@ -78,8 +83,10 @@ export class ExpirePlanner {
 
   plan(): Expiry {
     for (const session of this.#sessions) this.#session(session)
+    const budget = this.#settle()
     const clock = this.#options.clockCheck === false ? undefined : clockLooksWrong(this.#newest, this.#context.now)
     if (clock !== undefined) this.#stopForClock(clock)
+    else if (budget !== undefined && budget.left > budget.maxBytes) this.#findings.push(overBudget(budget))
     const { now } = this.#context
     const plan = planFor(this.#store, 'expire', now, { storeSessions: this.#sessions.length, actions: this.#actions, kept: this.#kept })
     const refusal = brakeRefusal(plan, brakeFor(this.#sessions.length, this.#options.maxDelete, this.#options.config))
@@ -87,7 +94,7 @@ export class ExpirePlanner {
       plan,
       findings: this.#findings,
       errors: this.#errors,
-      summary: this.#summary(),
+      summary: { ...this.#summary(), ...(budget === undefined ? {} : { budget: { ...budget, left: clock === undefined ? budget.left : budget.bytes } }) },
       ...(refusal === undefined ? {} : { refusal }),
       firstActivity: this.#firstActivity,
       writeLedger: (token) => {
@@ -148,8 +155,8 @@ export class ExpirePlanner {
     }
     if (written === undefined && this.#store.conversationsElsewhere !== true) {
       const unsure = membersOf(ref, 'transcript').length > 0 ? 'its transcript cannot be looked at' : this.#unseen
-      const orphan = { activity: soFar, reason: `no transcript; ${early.reason}`, first: undefined, project: head.folders[0] }
-      if (unsure === undefined) this.#remove(ref, size, orphan)
+      const orphan = { ref, size, activity: soFar, reason: `no transcript; ${early.reason}`, first: undefined, project: head.folders[0] }
+      if (unsure === undefined) this.#mayGo(orphan)
       else this.#keep(ref, unsure)
       return
     }
@@ -164,7 +171,7 @@ export class ExpirePlanner {
     this.#noteActivity(activity?.at)
     const verdict = this.#judge(ref, activity, period)
     const project = reading.project ?? head.folders[0]
-    if (verdict.expired) this.#remove(ref, size, { activity, reason: verdict.reason, first: head.firstRecorded, project })
+    if (verdict.expired) this.#mayGo({ ref, size, activity, reason: verdict.reason, first: head.firstRecorded, project })
     else this.#keep(ref, verdict.reason, project)
   }
 
@@ -177,18 +184,41 @@ export class ExpirePlanner {
     return this.#options.grace === false ? undefined : this.#ledger.seenAt(ref, this.#context.now)
   }
 
-  #remove(ref: SessionRef, { contents, planned, blocked }: SessionSize, { activity, reason, first, project }: Removable): void {
-    if (blocked !== undefined) {
-      this.#keep(ref, blocked, project)
-      return
+  #mayGo(candidate: Removable): void {
+    const { ref, size, project } = candidate
+    if (size.blocked !== undefined) this.#keep(ref, size.blocked, project)
+    else if (size.planned.length > 0) this.#candidates.push(candidate)
+    else {
+      this.#nameForeign(candidate)
+      this.#keep(ref, "nothing of it is the agent's own", project)
     }
+  }
+
+  /** Takes what may go: all of it, or as much as a budget asks for. */
+  #settle(): Budget | undefined {
+    const { maxBytes } = this.#options
+    if (maxBytes === undefined) {
+      for (const candidate of this.#candidates) this.#remove(candidate)
+      return undefined
+    }
+    const bytes = sessionTotal(measure(this.#store).areas)
+    const candidates = this.#candidates.map((candidate) => ({ candidate, at: candidate.activity?.at, planned: candidate.size.planned }))
+    const { go, stay, left } = chooseForBudget(candidates, bytes, maxBytes)
+    const why = `the oldest go until the sessions take up no more than ${String(maxBytes)} bytes`
+    for (const { candidate } of go) this.#remove({ ...candidate, reason: `${candidate.reason}; ${why}` })
+    for (const { candidate } of stay) this.#keep(candidate.ref, `${candidate.reason}; it may stay, since the sessions take up no more than ${String(maxBytes)} bytes with it`, candidate.project)
+    return { maxBytes, bytes, left }
+  }
+
+  #nameForeign({ ref, size: { contents } }: Removable): void {
     for (const path of contents.foreign.filter((each) => !this.#foreign.has(each))) {
       this.#findings.push(finding('foreign-file', 'not a name that the agent makes; it stays when the session goes', { session: ref.id, path }))
     }
-    if (planned.length === 0) {
-      this.#keep(ref, "nothing of it is the agent's own", project)
-      return
-    }
+  }
+
+  #remove(candidate: Removable): void {
+    const { ref, size: { contents, planned }, activity, reason, first, project } = candidate
+    this.#nameForeign(candidate)
     const bytes = freedBy(this.#freed, planned)
     if (first !== undefined) this.#firstActivity.set(ref.id, first)
     this.#totals.removed(ref, project, bytes)

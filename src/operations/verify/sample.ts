@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import { UsageError } from '../../model/errors.js'
+import { parseSize } from '../../model/size.js'
 import type { Sample } from './options.js'
 
-const units: Readonly<Record<string, number>> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3, T: 1024 ** 4 }
 /** Most buckets there may be, as many as one byte of a digest can tell apart. */
 const mostBuckets = 256
 
@@ -20,8 +20,7 @@ export function parseSample(text: string): Sample {
     if (value > 0 && value <= 100) return { kind: 'percent', percent: value }
     throw new UsageError(`--sample ${text}: the share must be above 0% and at most 100%`)
   }
-  const size = /^([0-9]+)([KMGT]?)$/.exec(text)
-  const bytes = size === null ? 0 : Number(size[1]) * (units[size[2] ?? ''] ?? 1)
+  const bytes = parseSize(text) ?? 0
   if (bytes > 0) return { kind: 'bytes', bytes }
   throw new UsageError(`--sample ${text} is not n/t, a share like 5%, or a size like 500M`)
 }

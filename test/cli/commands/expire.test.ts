@@ -28,6 +28,15 @@ describe('expire --apply', () => {
     expect(stdout).not.toContain('--apply')
   })
 
+  it('R86: --max-bytes takes the oldest sessions until the limit, and names it as the reason', async () => {
+    const { root, cli, transcripts } = await notes()
+    const limit = String(transcripts.new + 23)
+    const report = await cli.json('expire', '--max-bytes', limit, '--apply', '--root', root)
+    expect(report).toMatchObject({ exitCode: 0, plan: [{ session: S2 }], summary: { budget: { maxBytes: Number(limit), left: Number(limit) } } })
+    expect(String(report.plan[0]?.reason)).toContain('older than 1 day (the floor of --max-bytes); the oldest go until')
+    expect(await cli.json('expire', '--max-bytes', limit, '--root', root)).toMatchObject({ exitCode: 0, plan: [] })
+  })
+
   it('does nothing more the second time', async () => {
     const { root, cli } = await notes()
     await cli('expire', '--apply', '--root', root)

@@ -50,12 +50,33 @@ describe('trash', () => {
     expect((await cli.json('trash', 'list', '--root', root)).entries).toMatchObject([{ session: S2 }])
   })
 
+  it('R86: empty --max-bytes takes the oldest entries until the trash is no larger, without waiting for the grace period', async () => {
+    const { root, cli, transcripts } = await notes()
+    // An old session, and an hour later the other one.
+    await cli('expire', '--apply', '--root', root)
+    const later = new Date(now + 3_600_000).toISOString()
+    await cli('purge', '/home/u/notes', '--apply', '--root', root, '--now', later)
+    const at = ['--root', root, '--now', new Date(now + 7_200_000).toISOString()]
+    const [first, second] = [transcripts.old + 6, transcripts.new + 23]
+    expect((await cli.json('trash', 'empty', '--max-bytes', String(first + second), ...at)).plan).toEqual([])
+    const preview = await cli.json('trash', 'empty', '--max-bytes', String(second), ...at)
+    expect(preview.plan).toMatchObject([{ session: S2, bytes: first }])
+    expect((await cli.json('trash', 'list', ...at)).entries).toHaveLength(2)
+    expect((await cli.json('trash', 'empty', '--max-bytes', String(second), '--older-than', '1d', ...at)).plan).toEqual([])
+    expect(await cli.json('trash', 'empty', '--max-bytes', String(second), '--apply', ...at)).toMatchObject({ exitCode: 0, plan: [{ session: S2 }] })
+    expect((await cli.json('trash', 'list', ...at)).entries).toMatchObject([{ session: S1 }])
+    await cli('trash', 'empty', '--max-bytes', '0', '--apply', ...at)
+    expect((await cli.json('trash', 'list', ...at)).entries).toEqual([])
+  })
+
   it.each([
     [['trash', 'restore', '20200101T000000000Z-00000000'], 1, 'holds nothing of run'],
     [['trash', 'restore'], 2, 'needs a run'],
     [['trash', 'list', 'x'], 2, 'takes no run'],
     [['trash', 'burn'], 2, 'burn'],
     [['trash', 'empty', '--older-than', 'ever'], 2, 'give a duration'],
+    [['trash', 'empty', '--max-bytes', 'much'], 2, 'give a size'],
+    [['expire', '--max-bytes', '1.5G'], 2, 'give a size'],
   ])('%j ends with %i and says why', async (argv, code, words) => {
     const { root, cli } = await filled()
     const { exitCode, stderr } = await cli(...argv, '--root', root)
