@@ -4,6 +4,7 @@ import { formats } from '../formats/registry.js'
 import type { LockOptions } from '../fs/lock.js'
 import { thisMachine } from '../fs/machine.js'
 import { UsageError } from '../model/errors.js'
+import type { Finding } from '../model/finding.js'
 import { placesIn } from '../operations/fleet/home.js'
 import { findSession } from '../operations/show.js'
 import { readConfig, type Config } from '../settings/config.js'
@@ -49,13 +50,14 @@ export function openWorkplace(context: CommandContext): Workplace {
 
 /**
  * The same with only the store that holds the named sessions; unchanged when none is named. Throws `NoMatchError` for an id
- * that no store has, `UsageError` when they lie in several stores.
+ * that no store has, `UsageError` when they lie in several stores. `elsewhere` says which stores were passed over.
  */
-export function narrowTo(place: Workplace, ids: readonly string[] | undefined): Workplace {
-  if (ids === undefined || ids.length === 0 || place.stores.length < 2) return place
-  const stores = [...new Set(ids.map((id) => findSession(place.stores, id).store))]
+export function narrowTo(place: Workplace, ids: readonly string[] | undefined, now: number): Workplace & { readonly elsewhere: readonly Finding[] } {
+  if (ids === undefined || ids.length === 0 || place.stores.length < 2) return { ...place, elsewhere: [] }
+  const found = ids.map((id) => findSession(place.stores, id, now))
+  const stores = [...new Set(found.map(({ store }) => store))]
   if (stores.length > 1) throw new UsageError('the sessions lie in several stores', { hint: 'name one store with --root' })
-  return { ...place, stores }
+  return { ...place, stores, elsewhere: found.flatMap(({ elsewhere }) => elsewhere) }
 }
 
 /** Milliseconds that a command waits for another run before it gives up. */

@@ -100,6 +100,7 @@ export const findingKinds = {
   'memory-left': { severity: 'info', title: 'A project moved, and what belongs to none of its sessions stayed in the old place.' },
   'conversation-left': { severity: 'info', title: 'A project moved, and the conversation still names the old folder.' },
   'no-metadata': { severity: 'info', title: 'A session has backups from before its agent recorded what they are of.' },
+  'session-elsewhere': { severity: 'info', title: 'A store of another agent has the session too, without checkpoints; it is not the one that is meant.' },
   'checkpoints-from-state': { severity: 'info', title: 'Checkpoints that the transcript no longer names were read from our own state file.' },
   'state-unusable': { severity: 'warn', title: 'Our own state file of a session cannot be used; only the transcript counts.', remedy: 'rewind-admin migrate' },
   'schedule-path-gone': { severity: 'error', title: 'A scheduled job names a program or a script that is no longer there.', remedy: 'rewind-admin schedule install' },

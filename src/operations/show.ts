@@ -1,6 +1,7 @@
 import type { Store } from '../formats/format.js'
 import type { BackupRecord } from '../model/backup.js'
 import { NoMatchError, UsageError } from '../model/errors.js'
+import { finding, type Finding } from '../model/finding.js'
 import { ExitCode } from '../model/exit-code.js'
 import type { Checkpoint, History } from '../model/history.js'
 import { noItems, type Json, type Report } from '../model/report.js'
@@ -13,18 +14,41 @@ import { probeBackups } from './session-facts.js'
 /** What stands behind a path at a checkpoint: three states that are never confused (R34), or nothing known. */
 type FileState = 'absent' | 'present' | 'missing' | 'unknown'
 
+/** A session and the store that it was found in. */
+export interface FoundSession {
+  readonly store: Store
+  readonly ref: SessionRef
+  /** Says that a store of another format has the session too, and why that one is not meant. */
+  readonly elsewhere: readonly Finding[]
+}
+
 /**
- * Finds the one session that `id`, whole or a unique prefix, names in all of the stores together: which of two is meant
- * is not guessed. Throws `NoMatchError` or `UsageError`.
+ * Finds the one session that `id`, whole or a unique prefix, names in all of the stores together. Which of two is meant is not
+ * guessed: only where two formats have it, and just one of them has checkpoints of it, as when our recorder runs beside an agent
+ * that keeps none. `now` in milliseconds since 1970. Throws `NoMatchError` or `UsageError`.
  */
-export function findSession(stores: readonly Store[], id: string): { store: Store; ref: SessionRef } {
+export function findSession(stores: readonly Store[], id: string, now: number): FoundSession {
   const begun = stores.flatMap((store) => store.inventory().sessions.filter((ref) => ref.id.startsWith(id)).map((ref) => ({ store, ref })))
   const whole = begun.filter(({ ref }) => ref.id === id)
-  const [found, other] = whole.length > 0 ? whole : begun
-  if (found === undefined) throw new NoMatchError(`no session begins with ${id}`, { hint: 'rewind-admin list' })
-  if (other === undefined) return found
-  if (other.ref.id !== found.ref.id) throw severalBegin(begun.map(({ ref }) => ref.id), id)
-  throw new UsageError(`session ${found.ref.id} is in ${found.store.root} and in ${other.store.root}`, { hint: 'name one of them with --root' })
+  const found = whole.length > 0 ? whole : begun
+  const [one, other] = found
+  if (one === undefined) throw new NoMatchError(`no session begins with ${id}`, { hint: 'rewind-admin list' })
+  if (other === undefined) return { ...one, elsewhere: [] }
+  if (found.some(({ ref }) => ref.id !== one.ref.id)) throw severalBegin([...new Set(begun.map(({ ref }) => ref.id))], id)
+  const meant = theOneWithCheckpoints(found, now)
+  if (meant !== undefined) return meant
+  throw new UsageError(`session ${one.ref.id} is in ${one.store.root} and in ${other.store.root}`, { hint: 'name one of them with --root' })
+}
+
+function theOneWithCheckpoints(found: readonly { readonly store: Store; readonly ref: SessionRef }[], now: number): FoundSession | undefined {
+  if (new Set(found.map(({ store }) => store.format)).size < found.length) return undefined
+  const read = found.map((each) => ({ ...each, reading: readSession(each.store, each.ref, { now }) }))
+  const [meant, second] = read.filter(({ reading }) => reading.history.checkpoints.length > 0)
+  const others = read.filter((each) => each !== meant)
+  if (meant === undefined || second !== undefined || others.some(({ reading }) => reading.damaged)) return undefined
+  const { store, ref } = meant
+  const roots = others.map((each) => each.store.root).join(', ')
+  return { store, ref, elsewhere: [finding('session-elsewhere', `the session is in ${roots} too, without checkpoints: the one in ${store.root} is meant`, { session: ref.id })] }
 }
 
 /**
@@ -32,7 +56,7 @@ export function findSession(stores: readonly Store[], id: string): { store: Stor
  * every tracked path is listed with the state that a rewind would find. `now` in milliseconds since 1970.
  */
 export function show(stores: readonly Store[], id: string, now: number): Report {
-  const { store, ref } = findSession(stores, id)
+  const { store, ref, elsewhere } = findSession(stores, id, now)
   const reading = readSession(store, ref, { now })
   const messages = new Map(messagesOf(store, ref).map((message) => [message.id, message]))
   const present = new Set(probeBackups(store, ref)?.entries.flatMap((entry) => (entry.node === 'file' && entry.error === undefined ? [entry.name] : [])))
@@ -50,7 +74,7 @@ export function show(stores: readonly Store[], id: string, now: number): Report 
       trackedPaths: reading.history.tracked.size,
     },
     ...noItems,
-    findings: reading.findings,
+    findings: [...elsewhere, ...reading.findings],
     exitCode: ExitCode.done,
     extra: { checkpoints, members: ref.members.map((member) => member.path) },
   }

@@ -15,7 +15,7 @@ export const command = defineCommand({
     'quiet-period': { type: 'string', describe: 'Leave sessions alone that changed within this time (60m)' },
   },
   async run(context, options) {
-    const place = narrowTo(openWorkplace(context), options.session)
+    const place = narrowTo(openWorkplace(context), options.session, context.now())
     const max = options.max ?? place.config.cap
     const report = await runRemoval(context, place, {
       command: 'cap',

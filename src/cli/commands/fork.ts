@@ -24,7 +24,7 @@ export const command = defineCommand({
     if (!isUuid(options.new) && place.stores.every(({ copying }) => copying === undefined)) {
       throw new UsageError(`${options.new} is not a session id`, { hint: 'a session id is a lower-case UUID; uuidgen | tr A-Z a-z makes one' })
     }
-    const { store, ref } = findSession(place.stores, options.old)
+    const { store, ref, elsewhere } = findSession(place.stores, options.old, context.now())
     const method = options.copy === true ? { method: 'copy' as const } : options.reflink === true ? { method: 'reflink' as const } : {}
     const report = await withLock(context, place, store, 'fork', () =>
       fork(
@@ -35,6 +35,6 @@ export const command = defineCommand({
         writingContext(context, place, 'fork'),
       ),
     )
-    return { report }
+    return { report: { ...report, findings: [...elsewhere, ...report.findings] } }
   },
 })

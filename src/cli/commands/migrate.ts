@@ -28,7 +28,7 @@ export const command = defineCommand({
       if (options.move !== undefined || options.fromCwd !== undefined) throw new UsageError('--merge-roots and --move exclude each other')
       return { report: await mergedRoots(context, options) }
     }
-    const place = narrowTo(openWorkplace(context), options.session)
+    const place = narrowTo(openWorkplace(context), options.session, context.now())
     const move = moveOf(context, pairOf(options.move), options.fromCwd, options.toCwd)
     const reports: Report[] = []
     for (const store of place.stores) {

@@ -16,10 +16,11 @@ export const command = defineCommand({
   },
   async run(context, { session, apply, force, diff }) {
     const place = openWorkplace(context)
-    const { store, ref } = findSession(place.stores, session)
+    const { store, ref, elsewhere } = findSession(place.stores, session, context.now())
     const flags = { apply: apply === true, force: force === true, diff: diff === true }
     const act = (): ReturnType<typeof redo> => redo(store, ref, flags, writingContext(context, place, 'redo'))
-    const report = flags.apply ? await withLock(context, place, store, 'redo', act) : act()
+    const done = flags.apply ? await withLock(context, place, store, 'redo', act) : act()
+    const report = { ...done, findings: [...elsewhere, ...done.findings] }
     return { report: flags.apply ? report : { ...report, next: 'Run it again with --apply to act.' }, text: () => ({ body: rewindText(report) }) }
   },
 })

@@ -28,7 +28,7 @@ export const command = defineCommand({
     const chosen = (['journals', 'transcripts', 'unlink'] as const).filter((name) => options[name] === true)
     if (chosen.length > 1) throw new UsageError(`${chosen.map((name) => `--${name}`).join(' and ')} exclude each other`)
     if (options.rollBack === true && options.journals !== true) throw new UsageError('--roll-back goes with --journals')
-    const found = narrowTo(openWorkplace(context), options.session)
+    const found = narrowTo(openWorkplace(context), options.session, context.now())
     const place = options.journals === true ? { ...found, stores: withJournals(found.stores) } : found
     const reports: Report[] = []
     for (const store of place.stores) {

@@ -24,7 +24,7 @@ export const command = defineCommand({
   },
   async run(context, options) {
     const place = openWorkplace(context)
-    const { store, ref } = findSession(place.stores, options.session)
+    const { store, ref, elsewhere } = findSession(place.stores, options.session, context.now())
     const act = (): Promise<Report> =>
       rewind(
         store,
@@ -41,7 +41,8 @@ export const command = defineCommand({
         },
         writingContext(context, place, 'rewind'),
       )
-    const report = options.apply === true ? await withLock(context, place, store, 'rewind', act) : await act()
+    const done = options.apply === true ? await withLock(context, place, store, 'rewind', act) : await act()
+    const report = { ...done, findings: [...elsewhere, ...done.findings] }
     const next = nextOf(store, report, options.apply === true)
     return { report: { ...report, ...next }, text: () => ({ body: rewindText(report) }) }
   },

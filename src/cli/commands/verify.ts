@@ -31,7 +31,7 @@ export const command = defineCommand({
     'require-checkpoints': { type: 'boolean', describe: 'A session without checkpoints is an error' },
   },
   async run(context, options) {
-    const place = narrowTo(openWorkplace(context), options.session)
+    const place = narrowTo(openWorkplace(context), options.session, context.now())
     const { stores, machine } = place
     const act = (): Promise<Report> =>
       verify(
@@ -60,7 +60,8 @@ export const command = defineCommand({
     // Seals are written into our own folder: one run at a time.
     const report = options.seal === true ? await withLocks(context, place, 'verify --seal', act) : await act()
     const next = report.next === undefined ? {} : { next: withRoots(report.next, context.globals.roots) }
-    return { report: { ...report, ...next }, text: () => ({ closing: closingText(report.summary) }) }
+    // What was passed over says nothing about what was verified: the exit code stays.
+    return { report: { ...report, findings: [...place.elsewhere, ...report.findings], ...next }, text: () => ({ closing: closingText(report.summary) }) }
   },
 })
 
