@@ -46,7 +46,7 @@ export function scheduledParts(context: CommandContext): Pick<InstallOptions, 'p
 }
 
 /** The script that npm links to: two folders above the source, three above the built file. */
-function ownScript(): string {
+export function ownScript(): string {
   const places = ['../../', '../../../'].map((above) => fileURLToPath(new URL(`${above}bin/rewind-admin.js`, import.meta.url)))
   return places.find((place) => existsSync(place)) ?? process.argv[1] ?? 'rewind-admin'
 }

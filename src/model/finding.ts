@@ -104,6 +104,7 @@ export const findingKinds = {
   'checkpoints-from-state': { severity: 'info', title: 'Checkpoints that the transcript no longer names were read from our own state file.' },
   'state-unusable': { severity: 'warn', title: 'Our own state file of a session cannot be used; only the transcript counts.', remedy: 'rewind-admin migrate' },
   'schedule-path-gone': { severity: 'error', title: 'A scheduled job names a program or a script that is no longer there.', remedy: 'rewind-admin schedule install' },
+  'hook-path-gone': { severity: 'error', title: 'A hook of an agent starts a program or a script that is no longer there.', remedy: 'rewind-admin hook install --apply' },
   'schedule-inactive': { severity: 'error', title: 'A job is written down for the scheduler, but the scheduler does not have it.', remedy: 'rewind-admin schedule install' },
   'schedule-changed': { severity: 'warn', title: 'A scheduled job is no longer as it was written.', remedy: 'rewind-admin schedule install' },
   'schedule-twice': { severity: 'warn', title: 'A job is in two schedulers at once.', remedy: 'rewind-admin schedule install' },

@@ -9,6 +9,7 @@ import { clockLooksWrong } from '../model/retention.js'
 import type { Config } from '../settings/config.js'
 import { checkGates, gateRow } from './doctor/gates.js'
 import { findLeftovers } from './doctor/leftovers.js'
+import { lostHooks } from './hook/install.js'
 import { checkRetention } from './doctor/retention.js'
 import { checkSidecar, modeOf, octal } from './doctor/sidecar.js'
 
@@ -31,6 +32,8 @@ export interface DoctorInput {
 export function doctor(input: DoctorInput): Report {
   const findings: Finding[] = []
   const rows = input.stores.map((store) => examine(store, input, findings))
+  const { home, env } = input.around
+  findings.push(...lostHooks(join(env.CLAUDE_CONFIG_DIR ?? join(home, '.claude'), 'settings.json')))
   const hasErrors = findings.some(({ severity }) => severity === 'error')
   return {
     command: 'doctor',

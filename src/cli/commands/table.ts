@@ -145,9 +145,9 @@ export const commandTable: readonly CommandEntry[] = [
   },
   {
     name: 'hook',
-    usage: '<act>',
+    usage: '<act> [agent]',
     describe: 'Record checkpoints for an agent that calls this at each prompt and before each edit',
-    example: 'hook claude-code --every-turn',
+    example: 'hook install claude-code --apply',
     load: async () => (await import('./hook.js')).command,
   },
   {

@@ -16,6 +16,14 @@ export const hookOptions = {
   'time-limit': { type: 'string', describe: `How long a hook takes at most (${defaultTimeLimit}); what cannot be recorded in time is noted as a gap` },
 } as const satisfies Readonly<Record<string, Options>>
 
+/** What people ask of hooks, besides what agents do. */
+export const hookActs = ['install', 'remove', 'status'] as const
+
 export const hookPositionals = {
-  act: { choices: hookAgents, demandOption: true, describe: 'Whose hook input is read from standard input' },
+  act: {
+    choices: [...hookAgents, ...hookActs] as const,
+    demandOption: true,
+    describe: 'Whose hook input is read from standard input; or write hooks into the settings of an agent, take them out, say what is there',
+  },
+  agent: { choices: ['claude-code'] as const, default: 'claude-code', describe: 'With install, remove and status: whose settings' },
 } as const satisfies Readonly<Record<string, PositionalOptions>>

@@ -2,7 +2,7 @@ import { parseArgs, type ParseArgsConfig } from 'node:util'
 import type { Options } from 'yargs'
 import { UsageError } from '../../model/errors.js'
 import { globalOptions } from '../globals.js'
-import { hookAgents, hookOptions, type HookAgent } from './options.js'
+import { hookActs, hookAgents, hookOptions, type HookAgent } from './options.js'
 
 /** Options of a hook by their names on the command line. */
 export interface HookCall {
@@ -19,7 +19,8 @@ const parserOptions = {
 /** True for a command line that an agent may have written: all of `hook` but its help and what people ask of it. */
 export function isHookCall(words: readonly string[]): boolean {
   const { values, positionals } = parseArgs({ args: [...words], options: parserOptions, allowPositionals: true, strict: false })
-  return positionals[0] === 'hook' && values.help !== true
+  const [command, act] = positionals
+  return command === 'hook' && values.help !== true && !hookActs.some((name) => name === act)
 }
 
 /**
