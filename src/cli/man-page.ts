@@ -37,6 +37,7 @@ const description = [
 const environment = [
   ['NO_COLOR', 'When it is set and not empty, nothing is coloured.'],
   ['CLAUDE_CONFIG_DIR', 'The data folder of Claude Code, instead of ~/.claude.'],
+  ['REWIND_ADMIN_RECORDS', 'Where hooks record, instead of ~/.local/share/rewind-admin/sessions.'],
   ['XDG_CONFIG_HOME', 'Where the configuration lies, instead of ~/.config.'],
 ] as const
 
