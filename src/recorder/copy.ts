@@ -12,6 +12,8 @@ export interface StagedCopy {
   readonly fd: number
   readonly sha256: string
   readonly stamp: Stamp
+  /** Clock of the file system just before it was read, milliseconds since 1970. */
+  readonly at: number
 }
 
 /** What came of copying a file. */
@@ -74,9 +76,10 @@ export function discardCopy({ fd, path }: StagedCopy): void {
 function copyOpen(from: number, to: string, stamp: Stamp): StagedCopy {
   const fd = openSync(to, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
   try {
+    const at = fstatSync(fd).ctimeMs
     const sha256 = pour(from, fd, stamp.size)
     if (stamp.mode !== 0o600) fchmodSync(fd, stamp.mode)
-    return { path: to, fd, sha256, stamp }
+    return { path: to, fd, sha256, stamp, at }
   } catch (error) {
     closeSync(fd)
     unlinkSync(to)

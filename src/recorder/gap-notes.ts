@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, symlinkSync, unlinkSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmdirSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { hash } from 'node:crypto'
 import { systemErrorCode } from '../model/errors.js'
@@ -18,6 +18,11 @@ export class GapNotes {
     this.#folder = join(sidecar, 'recorder', hash('sha256', session, 'hex').slice(0, 32))
   }
 
+  /** Makes the folder while there is room: a full disk may have none for a folder. */
+  prepare(): void {
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
+  }
+
   /** Notes that a file was edited before its state could be recorded. Returns whether the note could be made. */
   path(key: string): boolean {
     return this.#make(pathNote(key))
@@ -28,7 +33,7 @@ export class GapNotes {
     return this.#make(`turn-${hash('sha256', word, 'hex').slice(0, 16)}`)
   }
 
-  /** The notes there are; reading them costs one look at a folder that is mostly not there. */
+  /** The notes there are; reading them costs one look at a folder that is mostly empty. */
   read(): { has(key: string): boolean; readonly turns: readonly string[] } {
     let names: string[]
     try {
@@ -52,9 +57,19 @@ export class GapNotes {
     }
   }
 
+  /** Takes the folder away when no note is left in it. */
+  close(): void {
+    try {
+      rmdirSync(this.#folder)
+    } catch (error) {
+      const code = systemErrorCode(error)
+      if (code !== 'ENOTEMPTY' && code !== 'EEXIST' && code !== 'ENOENT') throw error
+    }
+  }
+
   #make(name: string): boolean {
     try {
-      mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
+      this.prepare()
       symlinkSync('gap', join(this.#folder, name))
       return true
     } catch (error) {

@@ -218,6 +218,7 @@ class SessionRecorder implements Recorder {
 
   async endSession(): Promise<void> {
     await this.#act(({ state }) => ({ result: undefined, state, recorded: { endedAt: this.#time() } }))
+    this.#notes.close()
   }
 
   currentTurn(): CurrentTurn | undefined {
@@ -258,7 +259,7 @@ class SessionRecorder implements Recorder {
           },
           recorded: {
             sequence: Math.max(recorded.sequence, begun.snapshots.length),
-            ...(reason === undefined && copy !== undefined ? { seen: new Map([...recorded.seen, [key, seenAs(record, copy.stamp, act.fileClock)]]) } : {}),
+            ...(reason === undefined && copy !== undefined ? { seen: new Map([...recorded.seen, [key, seenAs(record, copy.stamp, copy.at)]]) } : {}),
           },
           ...(known ? { settled: { paths: [key] } } : {}),
         }
@@ -319,6 +320,7 @@ class SessionRecorder implements Recorder {
       }
     }
     sidecar.prepare()
+    this.#notes.prepare()
     this.#isPrepared = true
     return acquireLock(sidecar.lock, options)
   }

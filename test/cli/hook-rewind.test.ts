@@ -51,7 +51,7 @@ class HeadlessRun {
 
 /** Three turns: a.txt is changed in each, b.sh in the second, c.txt is made in the second and changed in the third. */
 async function headless(): Promise<HookWorld> {
-  const world = await HookWorld.make()
+  const world = await HookWorld.make({ inProcess: true })
   world.write('a.txt', 'a0\n')
   world.write('b.sh', 'b0\n')
   chmodSync(join(world.project, 'b.sh'), 0o755)

@@ -13,7 +13,7 @@ const fresh = new Date(Date.now() + 2 * 3_600_000).toISOString()
 
 /** A store that hooks alone have made: a session of five turns, each of which changes a.txt; the third makes b.txt. */
 async function recorded(): Promise<HookWorld> {
-  const world = await HookWorld.make()
+  const world = await HookWorld.make({ inProcess: true })
   world.write('a.txt', 'a0\n')
   expect(await world.generic({ event: 'session-start' })).toEqual(silent)
   for (let turn = 1; turn <= 5; turn += 1) {

@@ -1,6 +1,10 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process'
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { parseHook } from '../../src/cli/hook/parse.js'
+import { hookSetting, runHook } from '../../src/cli/hook/run.js'
+import { runCli } from '../../src/cli/run-cli.js'
 import { temporaryFolder } from '../helpers/temp.js'
 
 /** The program as agents start it; built before tests. */
@@ -37,7 +41,10 @@ export class HookWorld {
   readonly transcript: string
   readonly session: string
 
-  private constructor(home: string, session: string) {
+  readonly #inProcess: boolean
+
+  private constructor(home: string, session: string, inProcess: boolean) {
+    this.#inProcess = inProcess
     this.home = home
     this.session = session
     this.project = join(home, 'project')
@@ -46,15 +53,38 @@ export class HookWorld {
     mkdirSync(this.project)
   }
 
-  static async make(session = '6a5c9b1e-0f52-4a5e-9c3b-1d2e3f405161'): Promise<HookWorld> {
-    return new HookWorld(await temporaryFolder(), session)
+  /** @param inProcess hooks run in this process, which is quicker: where they are only what makes a store */
+  static async make({ session = '6a5c9b1e-0f52-4a5e-9c3b-1d2e3f405161', inProcess = false } = {}): Promise<HookWorld> {
+    return new HookWorld(await temporaryFolder(), session, inProcess)
   }
 
-  /** Runs a command line in the project. */
+  /** Runs a command line in the project: hooks as agents start them, other commands by the program's own entry, which is quicker. */
   async program(words: readonly string[], input = ''): Promise<HookEnd> {
+    if (!words.includes('hook')) {
+      const { exitCode, stdout, stderr } = await runCli(words, { env: { HOME: this.home }, cwd: this.project, home: this.home })
+      return { code: exitCode, stdout, stderr }
+    }
+    if (this.#inProcess) return this.#hook(words, input)
     const { child, end } = startProgram(words, { HOME: this.home }, this.project)
     child.stdin.end(input)
     return end
+  }
+
+  async #hook(words: readonly string[], input: string): Promise<HookEnd> {
+    const around = { env: { HOME: this.home }, cwd: this.project, home: this.home }
+    const begun = performance.now()
+    const said: string[] = []
+    const call = parseHook(words)
+    await runHook(call, hookSetting(call.argv, around), {
+      ...around,
+      stdin: Readable.from([Buffer.from(input)]),
+      clock: () => Date.now(),
+      running: () => performance.now() - begun,
+      say: (level, message) => { if (level === 'warn') said.push(message) },
+      giveUp: () => { said.push('gave up') },
+    })
+    // What a real process keeps to itself is shown here: a store that is made for a test is made without a warning.
+    return { code: 0, stdout: '', stderr: said.join('\n') }
   }
 
   /** Calls a hook as Claude Code does, with the fields that every event has. */

@@ -43,7 +43,7 @@ describe('hook claude-code', () => {
   })
 
   it.each(['Edit', 'MultiEdit', 'Write', 'NotebookEdit'])('saves the file that %s is about to change', async (tool) => {
-    const world = await HookWorld.make()
+    const world = await HookWorld.make({ inProcess: true })
     world.write('deep/ünï "x".ipynb', 'before\n')
     expect(await world.before(tool, 'deep/ünï "x".ipynb')).toEqual(silent)
     const record = world.state.originals['deep/ünï "x".ipynb']
@@ -56,7 +56,7 @@ describe('hook claude-code', () => {
     ['an event that is not known', 'SomethingNew', {}],
     ['no event at all', undefined, {}],
   ])('makes nothing for %s', async (_what, event, fields) => {
-    const world = await HookWorld.make()
+    const world = await HookWorld.make({ inProcess: true })
     expect(await world.claude(event ?? '', { ...fields, ...(event === undefined ? { hook_event_name: undefined } : {}) })).toEqual(silent)
     expect(existsSync(world.root)).toBe(false)
   })
@@ -91,7 +91,7 @@ describe('hook claude-code', () => {
 describe('the message that a turn is for', () => {
   /** What the turn is named after, when these lines come after a prompt and then a hook. */
   async function named(prompt: string, lines: (world: HookWorld) => readonly unknown[], before?: (world: HookWorld) => void): Promise<string | undefined> {
-    const world = await HookWorld.make()
+    const world = await HookWorld.make({ inProcess: true })
     world.transcribe(world.userLine(uuidOf('hook/older'), prompt))
     await world.prompt(prompt)
     world.transcribe(...lines(world))
@@ -174,7 +174,7 @@ describe('hook generic', () => {
 
 
   it('records for any agent: messages by their ids, files by path', async () => {
-    const world = await HookWorld.make('any session of 2026')
+    const world = await HookWorld.make({ session: 'any session of 2026' })
     world.write('a.txt', 'one\n')
     const ends = [
       await world.generic({ event: 'session-start' }),
