@@ -145,7 +145,8 @@ fi
 
 # 130 and 143: a signal ends what waits in the foreground.
 ended_by() { # <signal> <code>
-  program daemon --at '0 3 * * *' --root "$good" --status-file "$work/status-$1.json" >"$work/out" 2>"$work/err" </dev/null &
+  # Not by the function: the signal must come to the program itself, not to a shell that runs it.
+  (cd "$work/home" && exec env -i PATH="$PATH" HOME="$work/home" "$work/empty/node_modules/.bin/rewind-admin" daemon --at '0 3 * * *' --root "$good" --status-file "$work/status-$1.json" --now "$now") >"$work/out" 2>"$work/err" </dev/null &
   child=$!
   waited=0
   while [ ! -s "$work/status-$1.json" ] && kill -0 $child 2>/dev/null && [ $waited -lt 300 ]; do sleep 0.1; waited=$((waited + 1)); done

@@ -12,7 +12,7 @@ import { buildCore, runChild } from '../plan/child.js'
 import { capOf, now, planOf, removalOf, run1, run2, sampleStore, storeTree } from '../plan/sample.js'
 
 /** `REWIND_ADMIN_KILLS=200` is the long run. */
-const kills = Number(process.env.REWIND_ADMIN_KILLS ?? '25')
+const kills = Number(process.env.REWIND_ADMIN_KILLS ?? '12')
 const sessions = 60
 /** The first 40 sessions expire, the rest is capped. */
 const expired = 40
