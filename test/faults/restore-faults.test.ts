@@ -66,7 +66,7 @@ describe('a disk that is full (R106)', () => {
     return { ...made, message }
   }
 
-  it.for([0, 32_768, 163_840, 262_144])('with %i bytes free: nothing changed, exit 28, nothing left behind; with room it works', async (left, context) => {
+  it.for([0, 163_840])('with %i bytes free: nothing changed, exit 28, nothing left behind; with room it works', async (left, context) => {
     const made = await prepared(context)
     fillUp(made, left)
     const before = projectOf(made)

@@ -95,7 +95,9 @@ describe.each(scenarios.filter(({ restores }) => restores.length > 0))('$scenari
     rewindsAsThePlugin(await extractPi(scenario), scenario, restore)
   })
 
-  it.each(restores)('the same after our recorder went on with $session, to snapshot $target.index', async (restore) => {
+  // One message of each session: what a recorder adds is the same for all.
+  const newest = restores.filter(({ session }, index) => restores.findLastIndex((other) => other.session === session) === index)
+  it.each(newest)('the same after our recorder went on with $session, to snapshot $target.index', async (restore) => {
     const extracted = await extractPi(scenario)
     const recorded = await goOn(extracted, restore)
     expect(recorded).toBe(!readOnly.has(`${scenario} ${restore.session.slice(-3)}`))
