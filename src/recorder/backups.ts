@@ -1,11 +1,9 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, unlinkSync } from 'node:fs'
-import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { publishFile } from '../fs/publish.js'
 import type { State } from '../formats/pi-candy-undo/state.js'
-import { parseBackupName } from '../model/names.js'
+import { highestVersion, pathHashOf, versionsIn } from '../formats/pi-candy-undo/versions.js'
 import { digestOf, discardCopy, stageCopy, type CopyResult, type StagedCopy } from './copy.js'
-import { highestVersion } from './records.js'
 
 /** A backup that a state may name now. */
 interface Published {
@@ -36,7 +34,7 @@ export class Backups {
 
   /** Copies a file to a temporary one beside the backups. Needs no lock. @throws system errors of writing */
   stage(source: string, key: string, limit: number): CopyResult {
-    return stageCopy(source, join(this.#folder, `${hashOf(key)}@v1.tmp-${this.#suffix()}`), limit)
+    return stageCopy(source, join(this.#folder, `${pathHashOf(key)}@v1.tmp-${this.#suffix()}`), limit)
   }
 
   /**
@@ -44,7 +42,7 @@ export class Backups {
    * @throws system errors; the copy is gone then
    */
   publish(copy: StagedCopy, key: string, state: State): Published {
-    const prefix = hashOf(key)
+    const prefix = pathHashOf(key)
     const recorded = highestVersion(state, key)
     const left = recorded + 1
     const highest = this.#highestOnDisk(prefix)
@@ -68,7 +66,7 @@ export class Backups {
 
   /** The next name of a path, for a record whose backup is never made. */
   nextName(key: string, state: State): Published {
-    const prefix = hashOf(key)
+    const prefix = pathHashOf(key)
     const version = Math.max(highestVersion(state, key), this.#highestOnDisk(prefix)) + 1
     this.#onDisk?.set(prefix, version)
     return { name: `${prefix}@v${String(version)}`, version }
@@ -124,18 +122,4 @@ export class Backups {
     this.#onDisk ??= versionsIn(readdirSync(this.#folder))
     return this.#onDisk.get(prefix) ?? 0
   }
-}
-
-/** First half of the name of a backup (formats/pi-candy-undo section 3). */
-function hashOf(key: string): string {
-  return hash('sha256', key, 'hex').slice(0, 16)
-}
-
-function versionsIn(names: readonly string[]): Map<string, number> {
-  const highest = new Map<string, number>()
-  for (const name of names) {
-    const parsed = parseBackupName(name)
-    if (parsed !== undefined) highest.set(parsed.pathHash, Math.max(highest.get(parsed.pathHash) ?? 0, parsed.version))
-  }
-  return highest
 }

@@ -26,11 +26,6 @@ export function newestRecords({ snapshots, originals, trackedFiles }: State): Ma
   return newest
 }
 
-/** The highest version that any record of a path has, by path; versions are given only once. */
-export function highestVersion({ snapshots, originals }: State, path: string): number {
-  return [originals, ...snapshots.map(({ files }) => files)].reduce((highest, files) => Math.max(highest, files.get(path)?.version ?? 0), 0)
-}
-
 /** A record that says that there was no file. */
 export function absentRecord(version: number, time: string): StateRecord {
   return { backupFileName: null, version, backupTime: time }

@@ -1,14 +1,12 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { listFolder } from '../../fs/folder.js'
-import { isBackupName } from '../../model/names.js'
 import type { Member, SessionRef } from '../../model/session.js'
 import type { CapChoice, CapContext } from '../format.js'
-import { backupNames } from './contents.js'
-import { backupFolderOf, backupStatePathOf, isTemporaryBackup, isTemporaryState, statePathOf } from './layout.js'
+import { backupNames, temporaryFiles } from './contents.js'
+import { backupFolderOf, backupStatePathOf, statePathOf } from './layout.js'
 import { recordedFolder } from './recorded.js'
 import { serialiseState, type Snapshot, type State } from './state.js'
-import { readStateFile, stateTrouble } from './state-file.js'
+import { readStateFile, stateIn, stateTrouble } from './state-file.js'
 
 /** A file that no state names may belong to a recording that is going on, for so long; milliseconds. */
 const youngLeftover = 60 * 60 * 1000
@@ -31,7 +29,7 @@ export function capSession(root: string, session: SessionRef, max: number, { now
   const isRecorded = recordedFolder(state) !== undefined
   if (count === 0 && !isRecorded) return { checkpoints: 0, drop: [], rewrites: [] }
   const before = readStateFile(root, backupStatePathOf(session.id))
-  const stateBefore = before.kind === 'read' && before.parsed.kind === 'state' ? before.parsed.state : undefined
+  const stateBefore = stateIn(before)
   if (before.kind !== 'missing' && stateBefore === undefined) {
     return { checkpoints: count, drop: [], rewrites: [], refusal: 'the state before, beside it, cannot be used, so what it names cannot be told' }
   }
@@ -53,17 +51,11 @@ export function capSession(root: string, session: SessionRef, max: number, { now
 
 /** What a recorder that was killed left: temporary files, and backups that no state came to name. */
 function leftovers(root: string, { id }: SessionRef, named: ReadonlySet<string>, now: number): Member[] {
-  const folder = backupFolderOf(id)
-  const isOld = (path: string): boolean => {
+  const unnamed = backupNames(root, id).flatMap((name): Member[] => (named.has(name) ? [] : [{ kind: 'backups', path: `${backupFolderOf(id)}/${name}`, folder: false }]))
+  return [...unnamed, ...temporaryFiles(root, id)].filter(({ path }) => {
     const status = lstatSync(join(root, path), { throwIfNoEntry: false })
     return status?.isFile() === true && now - Math.max(status.mtimeMs, status.ctimeMs) > youngLeftover
-  }
-  const inBackups = listFolder(join(root, folder)).entries.flatMap(({ name }) => ((isBackupName(name) && !named.has(name)) || isTemporaryBackup(name) ? [`${folder}/${name}`] : []))
-  const beside = listFolder(join(root, id)).entries.flatMap(({ name }) => (isTemporaryState(name) ? [`${id}/${name}`] : []))
-  return [
-    ...inBackups.filter(isOld).map((path): Member => ({ kind: 'backups', path, folder: false })),
-    ...beside.filter(isOld).map((path): Member => ({ kind: 'companion', path, folder: false })),
-  ]
+  })
 }
 
 /** The state with the oldest snapshots dropped that may go; it may keep more than `max`, as the plugin's own does. */

@@ -1,16 +1,17 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { listFolder } from '../../fs/folder.js'
 import { finding, type Finding } from '../../model/finding.js'
 import { parseBackupName } from '../../model/names.js'
 import type { SessionReading, SessionRef } from '../../model/session.js'
 import { trackedTarget } from '../../model/tracked-path.js'
-import { backupNames, isWiped } from './contents.js'
+import { namesIn } from './cap.js'
+import { backupNames, isWiped, temporaryFiles } from './contents.js'
 import type { Conversations } from './conversations.js'
 import { bytesOf, recordedFolder, recordedOf } from './recorded.js'
-import { backupFolderOf, isTemporaryBackup, isTemporaryState, statePathOf } from './layout.js'
+import { backupFolderOf, statePathOf } from './layout.js'
 import type { State } from './state.js'
 import { readStateFile } from './state-file.js'
+import { versionsIn } from './versions.js'
 
 /** A message so long after the newest snapshot says that the plugin stopped making them (R119), in milliseconds. */
 const stoppedAfter = 24 * 60 * 60 * 1000
@@ -39,28 +40,17 @@ export function checkSession({ root, conversations }: CheckContext, session: Ses
 
 /** A file that has the number which the plugin gives next is taken for the new backup without a look (weakness 7). */
 function checkOrphans(state: State, orphans: readonly string[], session: string): Finding[] {
-  const next = nextVersions(state)
+  const named = versionsIn(namesIn(state))
   return orphans.flatMap((name): Finding[] => {
     const parsed = parseBackupName(name)
     if (parsed === undefined) return []
     const path = `${backupFolderOf(session)}/${name}`
-    if (parsed.version === (next.get(parsed.pathHash) ?? 1)) {
+    if (parsed.version === (named.get(parsed.pathHash) ?? 0) + 1) {
       return [finding('reusable-orphan', 'no record names it, and the agent takes it unseen for its next backup of the file', { session, path })]
     }
     // The generic step reports every other version.
     return parsed.version === 1 ? [finding('unreferenced-backup', 'no record names it; it is kept', { session, path })] : []
   })
-}
-
-function nextVersions({ snapshots, originals }: State): Map<string, number> {
-  const next = new Map<string, number>()
-  for (const files of [originals, ...snapshots.map((snapshot) => snapshot.files)]) {
-    for (const [, { backupFileName }] of files) {
-      const parsed = backupFileName === null ? undefined : parseBackupName(backupFileName)
-      if (parsed !== undefined) next.set(parsed.pathHash, Math.max(next.get(parsed.pathHash) ?? 0, parsed.version + 1))
-    }
-  }
-  return next
 }
 
 function checkState(state: State, place: { session: string; path: string }): Finding[] {
@@ -127,10 +117,7 @@ function checkKeys(state: State, project: string | undefined, place: { session: 
 }
 
 function temporaries(root: string, session: string, now: number): Finding[] {
-  const inSession = listFolder(join(root, session)).entries.filter((entry) => entry.isFile() && isTemporaryState(entry.name)).map(({ name }) => `${session}/${name}`)
-  const folder = backupFolderOf(session)
-  const inBackups = listFolder(join(root, folder)).entries.filter((entry) => entry.isFile() && isTemporaryBackup(entry.name)).map(({ name }) => `${folder}/${name}`)
-  return [...inSession, ...inBackups].flatMap((path): Finding[] => {
+  return temporaryFiles(root, session).flatMap(({ path }): Finding[] => {
     const status = lstatSync(join(root, path), { throwIfNoEntry: false })
     if (status === undefined || now - status.mtimeMs < youngTemporary) return []
     return [finding('stale-temp', 'a temporary file of a write of the agent that never ended; it goes with the session', { session, path, remedy: 'none: repair looks into it when the state is damaged' })]

@@ -5,7 +5,7 @@ import { systemErrorCode } from '../../model/errors.js'
 import { isBackupName } from '../../model/names.js'
 import type { Member, SessionRef } from '../../model/session.js'
 import type { SessionContents } from '../format.js'
-import { backupFolderOf, isBackupsEntry, statePathOf } from './layout.js'
+import { backupFolderOf, isBackupsEntry, isTemporaryBackup, isTemporaryState, statePathOf } from './layout.js'
 import { readStateFile, stateTrouble, type StateFile } from './state-file.js'
 
 /**
@@ -73,4 +73,11 @@ export function isWiped(file: StateFile): boolean {
 /** Names of the backups of a session that are plain files. */
 export function backupNames(root: string, session: string): string[] {
   return listFolder(join(root, backupFolderOf(session))).entries.flatMap((entry) => (entry.isFile() && isBackupName(entry.name) ? [entry.name] : []))
+}
+
+/** Plain files that a write which never ended left in a session: copies of its state, and of backups. */
+export function temporaryFiles(root: string, session: string): Member[] {
+  const below = (folder: string, kind: Member['kind'], isLeft: (name: string) => boolean): Member[] =>
+    listFolder(join(root, folder)).entries.flatMap((entry) => (entry.isFile() && isLeft(entry.name) ? [{ kind, path: `${folder}/${entry.name}`, folder: false }] : []))
+  return [...below(session, 'companion', isTemporaryState), ...below(backupFolderOf(session), 'backups', isTemporaryBackup)]
 }

@@ -3,9 +3,8 @@ import type { SessionRef } from '../../model/session.js'
 import type { Conversations as ForkRules, ForkOutline, ForkRequest } from '../conversation.js'
 import { foldersOf, type Conversations } from './conversations.js'
 import { isPiSessionId, statePathOf } from './layout.js'
-import { recordedFolder } from './recorded.js'
 import { serialiseState } from './state.js'
-import { readStateFile, stateTrouble } from './state-file.js'
+import { folderNoted, readStateFile, stateTrouble } from './state-file.js'
 
 /**
  * Forks of a session: its state under a new id with an empty redo stack, in a folder that no session has yet (formats/
@@ -17,18 +16,12 @@ export function forkRulesOf(root: string, conversations: Conversations, baseFold
     transcriptPath: (_session, newId) => statePathOf(newId),
     ownFolder: (newId) => newId,
     forkTranscript: (session, request, write) => {
-      assertSameFolder(conversations, session, request, folderNoted(root, session) ?? baseFolder)
+      assertSameFolder(conversations, session, request, folderNoted(root, session.id) ?? baseFolder)
       return forkState(root, session, request, write)
     },
     mendTranscript: () => ({ nulRuns: 0, nulBytes: 0, split: 0, ended: false }),
     prompt: () => undefined,
   }
-}
-
-/** The working folder that a recorder noted; what else may be wrong with the state shows when it is copied. */
-function folderNoted(root: string, session: SessionRef): string | undefined {
-  const file = readStateFile(root, statePathOf(session.id))
-  return file.kind === 'read' && file.parsed.kind === 'state' ? recordedFolder(file.parsed.state) : undefined
 }
 
 function forkState(root: string, session: SessionRef, { newId, before }: ForkRequest, write: (bytes: Buffer) => void): ForkOutline {

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { isBackupName } from '../../model/names.js'
@@ -13,8 +12,8 @@ import { backupFolderOf, sidecarOf, statePathOf } from './layout.js'
 import { planMigration } from './migrate.js'
 import { messagesOf, recordedMessages } from './messages.js'
 import { readSession } from './reading.js'
-import { recordedFolder } from './recorded.js'
-import { readStateFile } from './state-file.js'
+import { folderNoted, readStateFile, stateIn } from './state-file.js'
+import { pathHashOf } from './versions.js'
 import { rebuildState } from './rebuild.js'
 import { agentRedoOf } from './redo.js'
 import { agentFolder, limitsOf, readGates, recorderFolder, retentionLayers, storePlaces } from './settings.js'
@@ -58,8 +57,8 @@ export function openPiCandyUndo(root: string, around: Surroundings): Store {
     messages: (session) => {
       const conversation = conversations.of(session.id, Number.POSITIVE_INFINITY)
       if (conversation !== undefined) return messagesOf(conversation)
-      const file = readStateFile(real, statePathOf(session.id))
-      return file.kind === 'read' && file.parsed.kind === 'state' ? recordedMessages(file.parsed.state) : []
+      const state = stateIn(readStateFile(real, statePathOf(session.id)))
+      return state === undefined ? [] : recordedMessages(state)
     },
     live: () => noRegistry,
     globals: () => [],
@@ -73,7 +72,7 @@ export function openPiCandyUndo(root: string, around: Surroundings): Store {
     restoreRules: { modeBits: 0o777, modeCounts: true },
     fenced: [real, conversations.folder],
     isBackup: isBackupName,
-    pathHash: (key) => hash('sha256', key, 'hex').slice(0, 16),
+    pathHash: pathHashOf,
     check: (session, reading, { now }) => checkSession({ root: real, conversations }, session, reading, now),
     capSession: (session, _reading, max, context) => capSession(real, session, max, context),
     migrate: (session, reading, { move }) => planMigration(real, session, reading, { move, conversation: conversations.headersOf(session.id)[0]?.path }),
@@ -87,8 +86,7 @@ function headOf(root: string, conversations: Conversations, session: string): Se
   const known = times.filter((time) => !Number.isNaN(time))
   const said = foldersOf(conversations, session)
   // Without a conversation only a recorder of ours has noted where the session was started.
-  const file = said.length > 0 ? undefined : readStateFile(root, statePathOf(session))
-  const noted = file?.kind === 'read' && file.parsed.kind === 'state' ? recordedFolder(file.parsed.state) : undefined
+  const noted = said.length > 0 ? undefined : folderNoted(root, session)
   return { folders: noted === undefined ? said : [noted], ...(known.length === 0 ? {} : { firstRecorded: Math.min(...known) }) }
 }
 

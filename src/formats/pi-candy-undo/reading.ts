@@ -8,7 +8,7 @@ import { backupStateName, backupStatePathOf, statePathOf } from './layout.js'
 import { meaningsOf } from './meanings.js'
 import { recordedFolder } from './recorded.js'
 import type { State } from './state.js'
-import { readStateFile, type StateFile } from './state-file.js'
+import { readStateFile, stateIn, type StateFile } from './state-file.js'
 
 /** Faults of one state that are reported one by one. */
 const faultsShown = 20
@@ -62,7 +62,8 @@ function stateBefore(root: string, session: SessionRef): { readonly state?: Stat
   const path = backupStatePathOf(session.id)
   if (!session.members.some((member) => member.path === path)) return { findings: [] }
   const file = readStateFile(root, path)
-  if (file.kind === 'read' && file.parsed.kind === 'state') return { state: file.parsed.state, findings: [] }
+  const state = stateIn(file)
+  if (state !== undefined) return { state, findings: [] }
   const message = `${backupStateName} cannot be used; what only it names cannot be told, and cap leaves the session alone`
   return { findings: file.kind === 'missing' ? [] : [finding('state-damaged', message, { session: session.id, path, severity: 'warn', remedy: `none: remove ${path} when the session can be rewound` })] }
 }

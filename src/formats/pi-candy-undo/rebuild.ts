@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { listFolder } from '../../fs/folder.js'
@@ -13,6 +12,7 @@ import { backupFolderOf, isOtherState, stateName, statePathOf } from './layout.j
 import { allPaths, salvageState, type Salvaged } from './salvage.js'
 import { parseState, serialiseState, type Snapshot, type State, type StateRecord } from './state.js'
 import { readStateFile, stateTrouble, type StateFile } from './state-file.js'
+import { pathHashOf } from './versions.js'
 
 interface RebuildContext {
   readonly root: string
@@ -106,7 +106,7 @@ function firstVersions({ root, conversations, baseFolder }: RebuildContext, sess
   const found = new Map<string, StateRecord>()
   const look = (paths: Iterable<string>): void => {
     for (const path of paths) {
-      const name = firsts.get(hash('sha256', path, 'hex').slice(0, 16))
+      const name = firsts.get(pathHashOf(path))
       if (name === undefined || found.has(path)) continue
       const { mtimeMs } = lstatSync(join(root, backupFolderOf(session), name))
       found.set(path, { backupFileName: name, version: 1, backupTime: new Date(Math.floor(mtimeMs)).toISOString() })

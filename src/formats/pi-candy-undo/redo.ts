@@ -1,13 +1,13 @@
-import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { listFolder } from '../../fs/folder.js'
 import { LockedError } from '../../model/errors.js'
-import { parseBackupName } from '../../model/names.js'
 import type { SessionReading, SessionRef } from '../../model/session.js'
 import type { AgentRedo, NewFile, SavedPath } from '../format.js'
+import { namesIn } from './cap.js'
 import { backupFolderOf, isTemporaryBackup, statePathOf } from './layout.js'
 import { serialiseState, type RedoItem, type State, type StateRecord } from './state.js'
 import { readStateFile, stateTrouble } from './state-file.js'
+import { highestVersion, pathHashOf, versionsIn } from './versions.js'
 
 interface WholeState {
   readonly state: State
@@ -63,8 +63,8 @@ function pushOn(root: string, session: SessionRef, { state, write }: WholeState,
   const backups: NewFile[] = []
   const files = new Map<string, StateRecord>()
   for (const { key, file } of saved) {
-    const prefix = hash('sha256', key, 'hex').slice(0, 16)
-    const version = Math.max(taken.get(prefix) ?? 0, previousVersion(state, key)) + 1
+    const prefix = pathHashOf(key)
+    const version = Math.max(taken.get(prefix) ?? 0, highestVersion(state, key)) + 1
     taken.set(prefix, version)
     if (file === undefined) {
       files.set(key, { backupFileName: null, version, backupTime: time })
@@ -102,21 +102,8 @@ function previousRecord(state: State, path: string): StateRecord | undefined {
   return state.snapshots.findLast(({ files }) => files.has(path))?.files.get(path) ?? state.originals.get(path)
 }
 
-function previousVersion(state: State, path: string): number {
-  const records = [state.originals, ...state.snapshots.map(({ files }) => files)].map((files) => files.get(path)?.version ?? 0)
-  return Math.max(0, ...records)
-}
-
 /** The highest version present of each path hash, in records and on the disk, temporary files included (section 15, 7). */
 function highestVersions(root: string, session: SessionRef, state: State): Map<string, number> {
-  const highest = new Map<string, number>()
-  const note = (name: string): void => {
-    const parsed = parseBackupName(name)
-    if (parsed !== undefined) highest.set(parsed.pathHash, Math.max(highest.get(parsed.pathHash) ?? 0, parsed.version))
-  }
-  for (const files of [state.originals, ...state.snapshots.map((snapshot) => snapshot.files)]) {
-    for (const { backupFileName } of files.values()) if (backupFileName !== null) note(backupFileName)
-  }
-  for (const { name } of listFolder(join(root, backupFolderOf(session.id))).entries) note(isTemporaryBackup(name) ? name.slice(0, name.indexOf('.')) : name)
-  return highest
+  const onDisk = listFolder(join(root, backupFolderOf(session.id))).entries.map(({ name }) => (isTemporaryBackup(name) ? name.slice(0, name.indexOf('.')) : name))
+  return versionsIn([...namesIn(state), ...onDisk])
 }

@@ -2,7 +2,9 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { nodeWord, NotRegularError, readPlain } from '../../fs/blocks.js'
 import { systemErrorCode } from '../../model/errors.js'
-import { parseState, type ParsedState } from './state.js'
+import { statePathOf } from './layout.js'
+import { recordedFolder } from './recorded.js'
+import { parseState, type ParsedState, type State } from './state.js'
 
 /** A state of more than this many bytes is not read. */
 const stateLimit = 256 * 1024 * 1024
@@ -43,6 +45,17 @@ export function readStateFile(root: string, path: string): StateFile {
     if (code === 'ENOTDIR' || code === 'ELOOP') return { kind: 'not-regular', found: whatStands(place) }
     return { kind: 'unreadable', reason: `it cannot be read (${code ?? 'unknown error'})` }
   }
+}
+
+/** The state in a file, whole or with faults; `undefined` when there is none. */
+export function stateIn(file: StateFile): State | undefined {
+  return file.kind === 'read' && file.parsed.kind === 'state' ? file.parsed.state : undefined
+}
+
+/** The working folder that a recorder noted in the state of a session, as far as the state can be read. */
+export function folderNoted(root: string, session: string): string | undefined {
+  const state = stateIn(readStateFile(root, statePathOf(session)))
+  return state === undefined ? undefined : recordedFolder(state)
 }
 
 /** Why what stands there is no state that may be acted on; `undefined` for a state that is whole. */
