@@ -91,7 +91,8 @@ export function sameText(path: string, at: ContentAt, stretch: Stretch): boolean
   }
 }
 
-function digestOpen(fd: number, stretch: Stretch): string {
+/** sha256 in hex of a stretch of an open file; a file that ends early has another digest. */
+export function digestOpen(fd: number, stretch: Stretch): string {
   if (stretch.size > blockSize) return digestSlowly(fd, stretch)
   const blocks: Buffer[] = []
   eachBlock(fd, stretch, (block) => blocks.push(block))

@@ -1,9 +1,11 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, unlinkSync } from 'node:fs'
+import { closeSync, fstatSync, lstatSync, readdirSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { openPlain } from '../fs/blocks.js'
+import { digestOpen } from '../fs/content.js'
 import { publishFile } from '../fs/publish.js'
 import type { State } from '../formats/pi-candy-undo/state.js'
 import { highestVersion, pathHashOf, versionsIn } from '../formats/pi-candy-undo/versions.js'
-import { digestOf, discardCopy, stageCopy, type CopyResult, type StagedCopy } from './copy.js'
+import { discardCopy, stageCopy, type CopyResult, type StagedCopy } from './copy.js'
 
 /** A backup that a state may name now. */
 interface Published {
@@ -77,7 +79,7 @@ export class Backups {
     const fd = this.#openPlain(name)
     if (fd === undefined) return undefined
     try {
-      return fstatSync(fd).size === size ? digestOf(fd, size) : undefined
+      return fstatSync(fd).size === size ? digestOpen(fd, { offset: 0, size }) : undefined
     } finally {
       closeSync(fd)
     }
@@ -100,22 +102,18 @@ export class Backups {
     if (fd === undefined) return false
     try {
       const found = fstatSync(fd)
-      return found.size === copy.stamp.size && (found.mode & 0o777) === copy.stamp.mode && digestOf(fd, found.size) === copy.sha256
+      return found.size === copy.stamp.size && (found.mode & 0o777) === copy.stamp.mode && digestOpen(fd, { offset: 0, size: found.size }) === copy.sha256
     } finally {
       closeSync(fd)
     }
   }
 
   #openPlain(name: string): number | undefined {
-    let fd: number
     try {
-      fd = openSync(join(this.#folder, name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+      return openPlain(join(this.#folder, name))
     } catch {
       return undefined
     }
-    if (fstatSync(fd).isFile()) return fd
-    closeSync(fd)
-    return undefined
   }
 
   #highestOnDisk(prefix: string): number {

@@ -1,10 +1,8 @@
-import { createHash, hash } from 'node:crypto'
-import { closeSync, constants, fchmodSync, fstatSync, openSync, readSync, unlinkSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { closeSync, constants, fchmodSync, fstatSync, openSync, unlinkSync } from 'node:fs'
 import { writeWhole } from '../fs/atomic-write.js'
+import { eachBlock } from '../fs/content.js'
 import { sameStamp, stampOf, tooBig, type Stamp } from './look.js'
-
-const blockSize = 256 * 1024
-let shared: Buffer | undefined
 
 /** A copy of a file that waits for its name: open for syncing, its digest in hex, and what the file was when it was read. */
 export interface StagedCopy {
@@ -51,22 +49,6 @@ export function stageCopy(source: string, to: string, limit: number): CopyResult
   }
 }
 
-/** sha256 in hex of an open file from its begin; also its bytes when they fit into one block. */
-export function digestOf(fd: number, size: number): string {
-  const buffer = (shared ??= Buffer.allocUnsafeSlow(blockSize))
-  if (size < blockSize) {
-    const count = fill(fd, buffer, 0)
-    if (count < blockSize) return hash('sha256', buffer.subarray(0, count), 'hex')
-  }
-  const digest = createHash('sha256')
-  for (let at = 0; ; ) {
-    const count = readSync(fd, buffer, 0, blockSize, at)
-    if (count === 0) return digest.digest('hex')
-    digest.update(buffer.subarray(0, count))
-    at += count
-  }
-}
-
 /** Closes and removes a copy that is not wanted. */
 export function discardCopy({ fd, path }: StagedCopy): void {
   closeSync(fd)
@@ -77,7 +59,7 @@ function copyOpen(from: number, to: string, stamp: Stamp): StagedCopy {
   const fd = openSync(to, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, 0o600)
   try {
     const at = fstatSync(fd).ctimeMs
-    const sha256 = pour(from, fd, stamp.size)
+    const sha256 = pour(from, fd)
     if (stamp.mode !== 0o600) fchmodSync(fd, stamp.mode)
     return { path: to, fd, sha256, stamp, at }
   } catch (error) {
@@ -87,34 +69,11 @@ function copyOpen(from: number, to: string, stamp: Stamp): StagedCopy {
   }
 }
 
-function pour(from: number, to: number, size: number): string {
-  const buffer = (shared ??= Buffer.allocUnsafeSlow(blockSize))
-  if (size < blockSize) {
-    const count = fill(from, buffer, 0)
-    if (count < blockSize) {
-      const bytes = buffer.subarray(0, count)
-      writeWhole(to, bytes)
-      return hash('sha256', bytes, 'hex')
-    }
-  }
+function pour(from: number, to: number): string {
   const digest = createHash('sha256')
-  for (let at = 0; ; ) {
-    const count = readSync(from, buffer, 0, blockSize, at)
-    if (count === 0) return digest.digest('hex')
-    const bytes = buffer.subarray(0, count)
-    digest.update(bytes)
-    writeWhole(to, bytes)
-    at += count
-  }
-}
-
-/** Reads from the begin until the file ends or the buffer is full; returns the bytes read. */
-function fill(fd: number, buffer: Buffer, from: number): number {
-  let filled = from
-  while (filled < buffer.length) {
-    const count = readSync(fd, buffer, filled, buffer.length - filled, filled)
-    if (count === 0) break
-    filled += count
-  }
-  return filled
+  eachBlock(from, { offset: 0, size: Number.POSITIVE_INFINITY }, (block) => {
+    digest.update(block)
+    writeWhole(to, block)
+  })
+  return digest.digest('hex')
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmdirSync, symlinkSync, unlinkSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, rmdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { hash } from 'node:crypto'
 import { systemErrorCode } from '../model/errors.js'
@@ -48,13 +48,7 @@ export class GapNotes {
 
   /** Takes notes away whose gap stands in the state now. */
   settle(keys: readonly string[], turns: readonly string[]): void {
-    for (const name of [...keys.map(pathNote), ...turns]) {
-      try {
-        unlinkSync(join(this.#folder, name))
-      } catch (error) {
-        if (systemErrorCode(error) !== 'ENOENT') throw error
-      }
-    }
+    for (const name of [...keys.map(pathNote), ...turns]) rmSync(join(this.#folder, name), { force: true })
   }
 
   /** Takes the folder away when no note is left in it. */

@@ -1,4 +1,4 @@
-import { closeSync, constants, copyFileSync, fsync, linkSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, unlinkSync } from 'node:fs'
+import { closeSync, constants, copyFileSync, fsync, linkSync, lstatSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { isNoSpace, writeWhole } from '../fs/atomic-write.js'
@@ -111,7 +111,7 @@ export class SessionFile {
       this.#keepPrevious(path)
       renameSync(temporary, path)
     } catch (error) {
-      forget(temporary)
+      rmSync(temporary, { force: true })
       if (!isNoSpace(error)) throw error
       throw new NoSpaceError(`no space left to write ${path}; the state before is untouched`, { hint: 'free some space', cause: error })
     }
@@ -146,9 +146,9 @@ export class SessionFile {
     try {
       renameSync(temporary, backup)
       // Renaming onto another name of the same file does nothing, and leaves both.
-      forget(temporary)
+      rmSync(temporary, { force: true })
     } catch (error) {
-      forget(temporary)
+      rmSync(temporary, { force: true })
       throw error
     }
   }
@@ -182,12 +182,4 @@ function openFolder(path: string): number | undefined {
 
 function sameFile(a: FileStamp, b: FileStamp): boolean {
   return a.ino === b.ino && a.size === b.size && a.mtimeMs === b.mtimeMs
-}
-
-function forget(path: string): void {
-  try {
-    unlinkSync(path)
-  } catch (error) {
-    if (systemErrorCode(error) !== 'ENOENT') throw error
-  }
 }

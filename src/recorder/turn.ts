@@ -1,9 +1,10 @@
-import { closeSync, constants, fstatSync, openSync } from 'node:fs'
+import { closeSync, fstatSync } from 'node:fs'
+import { openPlain } from '../fs/blocks.js'
+import { digestOpen } from '../fs/content.js'
 import { bytesOf, type Recorded, type Seen } from '../formats/pi-candy-undo/recorded.js'
 import type { Snapshot, State, StateRecord } from '../formats/pi-candy-undo/state.js'
 import type { TrackedTarget } from '../model/tracked-path.js'
 import type { Backups } from './backups.js'
-import { digestOf } from './copy.js'
 import { lookAt, sameStamp, stampOf, type Stamp } from './look.js'
 import { absentRecord, fileRecord, gapRecord, isGap, isUntouched, newestRecords, seenAs, standsFor } from './records.js'
 
@@ -131,13 +132,13 @@ function isSame(path: string, stamp: Stamp, record: StateRecord, backups: Backup
 function digestUnchanged(path: string, stamp: Stamp): string | undefined {
   let fd: number
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    fd = openPlain(path)
   } catch {
     return undefined
   }
   try {
     if (!sameStamp(stampOf(fstatSync(fd)), stamp)) return undefined
-    const digest = digestOf(fd, stamp.size)
+    const digest = digestOpen(fd, { offset: 0, size: stamp.size })
     return sameStamp(stampOf(fstatSync(fd)), stamp) ? digest : undefined
   } finally {
     closeSync(fd)

@@ -16,7 +16,7 @@ const victim = `
   const { thisMachine } = await load('fs/machine.js')
   let count = 0
   const die = () => { process.kill(process.pid, 'SIGKILL'); for (;;) {} }
-  for (const name of ['linkSync', 'renameSync', 'unlinkSync', 'mkdirSync', 'fsyncSync', 'fchmodSync', 'symlinkSync', 'writeSync', 'openSync', 'writeFileSync']) {
+  for (const name of ['linkSync', 'renameSync', 'unlinkSync', 'rmSync', 'mkdirSync', 'fsyncSync', 'fchmodSync', 'symlinkSync', 'writeSync', 'openSync', 'writeFileSync']) {
     const real = fs[name]
     fs[name] = (...args) => {
       const writes = name !== 'openSync' || (typeof args[1] === 'number' ? (args[1] & fs.constants.O_CREAT) !== 0 : args[1] !== 'r')

@@ -1,10 +1,11 @@
-import { closeSync, lstatSync, readdirSync, readSync } from 'node:fs'
+import { closeSync, lstatSync, readSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { openPlain } from '../../fs/blocks.js'
 import { finding, type Finding } from '../../model/finding.js'
 import { movedPath } from '../../model/session-state.js'
 import type { Member, SessionReading, SessionRef } from '../../model/session.js'
 import type { MigratedFile, Migration, MigrationRequest } from '../format.js'
+import { filesOf } from '../member-files.js'
 import { writeMoved } from '../moved-lines.js'
 import { projectsFolder } from './layout.js'
 import { hasHistoryKey, isHistoryHead } from './line-bytes.js'
@@ -76,15 +77,6 @@ function newPlace(path: string, slugs: ReadonlyMap<string, string>): string {
 
 function projectFolderOf(path: string): string {
   return path.split('/').slice(0, 2).join('/')
-}
-
-/** Plain files of a member, all the way down; links and other things stay where they are. */
-function filesOf(root: string, { path, folder }: Member): string[] {
-  if (!folder) return [path]
-  return readdirSync(join(root, path), { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => `${path}/${join(entry.parentPath, entry.name).slice(join(root, path).length + 1)}`)
-    .sort()
 }
 
 /** Memory belongs to no session: it stays, and whoever moved the project is told. */

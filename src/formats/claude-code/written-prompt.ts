@@ -1,4 +1,5 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, readSync } from 'node:fs'
+import { openPlain } from '../../fs/blocks.js'
 import { isFields, textOf, type Fields } from '../../model/fields.js'
 import { promptText } from './prompt-text.js'
 
@@ -29,15 +30,14 @@ export function writtenPrompt(path: string, from: number, prompt: SentPrompt): s
 function linesAfter(path: string, from: number): string[] {
   let fd: number
   try {
-    if (!lstatSync(path).isFile()) return []
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    fd = openPlain(path)
   } catch {
     return []
   }
   try {
-    const found = fstatSync(fd)
-    if (!found.isFile() || found.size <= from) return []
-    const buffer = Buffer.allocUnsafe(Math.min(reach, found.size - from))
+    const { size } = fstatSync(fd)
+    if (size <= from) return []
+    const buffer = Buffer.allocUnsafe(Math.min(reach, size - from))
     const length = readSync(fd, buffer, 0, buffer.length, from)
     return buffer.toString('utf8', 0, length).split('\n')
   } catch {

@@ -1,6 +1,8 @@
 import { lstatSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { AnchoredFolder } from '../../fs/anchored-folder.js'
 import { readPlain } from '../../fs/blocks.js'
+import { sameBytes } from '../../fs/content.js'
 import { listFolder } from '../../fs/folder.js'
 import type { SessionRef } from '../../model/session.js'
 import type { MigratedFile, SessionMerge } from '../format.js'
@@ -144,9 +146,12 @@ function isSame(a: string, b: string): boolean {
   if (here?.isFile() !== true || there?.isFile() !== true || here.size !== there.size) return false
   // The bits of a side file are given to what is restored from it (section 1.2).
   if (a.endsWith('.before') && (here.mode & 0o777) !== (there.mode & 0o777)) return false
-  const bytes = readPlain(a, limit)
-  const other = readPlain(b, limit)
-  return bytes !== undefined && other !== undefined && bytes.equals(other)
+  const folder = AnchoredFolder.open(dirname(b))
+  try {
+    return there.size <= limit && sameBytes(a, folder, basename(b), { offset: 0, size: there.size })
+  } finally {
+    folder.close()
+  }
 }
 
 function nodeAt(root: string, session: string, name: string): ReturnType<typeof lstatSync> {

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
-import { lstatSync, readdirSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { eachBlockAt } from '../../fs/content.js'
 import { AnchoredFolder } from '../../fs/anchored-folder.js'
+import { digestStretch } from '../../fs/content.js'
 import { finding, type Finding } from '../../model/finding.js'
 import { movedPath } from '../../model/session-state.js'
 import type { Member, SessionReading, SessionRef } from '../../model/session.js'
 import type { MigratedFile, Migration, MigrationRequest } from '../format.js'
+import { filesOf } from '../member-files.js'
 import { writeMoved, type IsHistory } from '../moved-lines.js'
 import { projectFoldersOf } from './contents.js'
 import { projectsFolder, promptsOf } from './layout.js'
@@ -96,15 +97,6 @@ function movedFile(root: string, path: string, place: string, move: Move): Migra
   return { path: place, mode: mode & 0o7777, mtimeMs, write: (take) => { writeMoved(join(root, path), move, isHistory, take) } }
 }
 
-/** Plain files of a member, all the way down; links and other things stay where they are. */
-function filesOf(root: string, { path, folder }: Member): string[] {
-  if (!folder) return [path]
-  return readdirSync(join(root, path), { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => `${path}/${join(entry.parentPath, entry.name).slice(join(root, path).length + 1)}`)
-    .sort()
-}
-
 function digestOf(file: MigratedFile): string {
   const hash = createHash('sha256')
   file.write((bytes) => { hash.update(bytes) })
@@ -116,14 +108,12 @@ function digestAt(root: string, path: string): string | undefined {
   const status = lstatSync(join(root, path), { throwIfNoEntry: false })
   if (status === undefined) return undefined
   if (!status.isFile()) return 'no file'
-  const hash = createHash('sha256')
   const folder = AnchoredFolder.open(join(root, path, '..'))
   try {
-    eachBlockAt({ folder, name: path.slice(path.lastIndexOf('/') + 1) }, { offset: 0, size: status.size }, (block) => hash.update(block))
+    return digestStretch(folder, path.slice(path.lastIndexOf('/') + 1), { offset: 0, size: status.size })
   } finally {
     folder.close()
   }
-  return hash.digest('hex')
 }
 
 /** The typed prompts of a project belong to no session: they stay, and whoever moved the project is told. */
