@@ -76,7 +76,7 @@ export type { TrashEntry } from './plan/trash.js'
 
 // Recording: the write side, for agents that keep no checkpoints of their own.
 export { openRecorder } from './recorder/recorder.js'
-export type { BegunTurn, CurrentTurn, MessageWords, PreparedEdit, Recorder } from './recorder/recorder.js'
+export type { BegunTurn, CurrentTurn, MessageWords, PreparedEdit, Recorder } from './recorder/api.js'
 export { defaultMaxFileBytes } from './recorder/options.js'
 export type { RecorderOptions } from './recorder/options.js'
 export { defaultExcludes } from './recorder/exclude.js'

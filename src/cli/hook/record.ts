@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { writtenPrompt } from '../../formats/claude-code/written-prompt.js'
-import type { Recorder } from '../../recorder/recorder.js'
+import type { Recorder } from '../../recorder/api.js'
 import { promptBegin, type HookEvent, type TurnEvent } from './event.js'
 
 /** Says what came of a hook: `warn` for what could not be recorded. */
