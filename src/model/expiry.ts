@@ -43,6 +43,11 @@ export function judgeAge(activity: Activity | undefined, firstSeen: number | und
   return { expired: true, reason: `${when}: older than ${limit}` }
 }
 
+/** Why something that changed at `newest` is left alone for now; `undefined` when it is quiet long enough. Milliseconds. */
+export function quietReason(newest: number, now: number, quietPeriodMs: number): string | undefined {
+  return now - newest <= quietPeriodMs ? `it changed within the quiet period of ${durationText(quietPeriodMs)}` : undefined
+}
+
 /** What says when a session was last active, in words. */
 const activityWords: Readonly<Record<Activity['by'], string>> = {
   recorded: 'newest entry of the transcript',

@@ -4,7 +4,7 @@ import type { CapChoice, Store } from '../formats/format.js'
 import { probeFolder, type ProbedFolder } from '../fs/probe.js'
 import { keptCheckpoints, removableBackups } from '../model/cap-plan.js'
 import { NoMatchError, UsageError } from '../model/errors.js'
-import { durationText } from '../model/expiry.js'
+import { quietReason } from '../model/expiry.js'
 import type { Finding } from '../model/finding.js'
 import type { History, Reference } from '../model/history.js'
 import { isBackupName, parseBackupName } from '../model/names.js'
@@ -205,7 +205,7 @@ class CapPlanner {
     if (said !== undefined) return said
     if (reading.damaged) return 'its transcript is damaged, so what it refers to is not certain'
     const newest = Math.max(written, reading.lastRecorded ?? written)
-    return now - newest <= quietPeriodMs ? `it changed within the quiet period of ${durationText(quietPeriodMs)}` : undefined
+    return quietReason(newest, now, quietPeriodMs)
   }
 
   #plan(ref: SessionRef, reading: SessionReading, folder: ProbedFolder, witnesses: readonly PlannedItem[]): void {

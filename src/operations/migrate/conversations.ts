@@ -2,12 +2,12 @@ import { dirname, join } from 'node:path'
 import type { ConversationRepair, Store } from '../../formats/format.js'
 import { durationText } from '../../model/expiry.js'
 import type { Finding } from '../../model/finding.js'
-import type { ErrorItem, KeptItem, PlanItem } from '../../model/report.js'
+import type { KeptItem, PlanItem } from '../../model/report.js'
 import type { ReplaceAction } from '../../plan/action.js'
-import type { ApplyResult } from '../../plan/apply.js'
 import { errorItem } from '../../plan/outcome.js'
 import { selectSessions } from '../select.js'
 import type { MigrateOptions } from './options.js'
+import type { MigrationRun } from './run.js'
 import { stageFile, sweepStaged } from './stage.js'
 
 /** The conversations that are repaired, those that are left, and why. */
@@ -16,15 +16,6 @@ interface PlannedConversations {
   readonly items: readonly PlanItem[]
   readonly findings: readonly Finding[]
   readonly kept: readonly KeptItem[]
-}
-
-/** How a run acts and what it is told; see `Migrate`. */
-interface Acting {
-  /** Hex digits, new for each run. */
-  readonly token: string
-  apply(actions: readonly ReplaceAction[]): Promise<ApplyResult>
-  takeBack(session: string): Promise<void>
-  failed(error: ErrorItem): void
 }
 
 /** What would be done to the conversations of a store; nothing when a project moves, which is another matter. */
@@ -46,26 +37,31 @@ export function planConversations(store: Store, options: MigrateOptions, now: nu
 }
 
 /** Publishes repaired conversations; the old ones go to the trash. What is not right when it is read back is taken back. */
-export async function repairConversations(store: Store, repairs: readonly ConversationRepair[], acting: Acting): Promise<void> {
+export async function repairConversations(
+  store: Store,
+  repairs: readonly ConversationRepair[],
+  run: MigrationRun,
+  { part, storeSessions }: { readonly part: number; readonly storeSessions: number },
+): Promise<void> {
   const staged: string[] = []
   try {
     const actions = repairs.flatMap(({ session, file, reason }): ReplaceAction[] => {
-      const name = `migrate-${acting.token}-log-${String(staged.length)}`
+      const name = `migrate-${run.token}-log-${String(staged.length)}`
       staged.push(name)
       try {
         return [stageFile(store, file, { session, name, reason, beside: true })]
       } catch (error) {
-        acting.failed(errorItem(error, file.path))
+        run.errors.push(errorItem(error, file.path))
         return []
       }
     })
-    const done = new Set((await acting.apply(actions)).done.map(({ path }) => path))
+    const done = new Set((await run.apply(store, actions, part, { storeSessions })).done.map(({ path }) => path))
     for (const repair of repairs) {
       const { session, file } = repair
       const trouble = done.has(file.path) ? repair.check() : undefined
       if (trouble === undefined) continue
-      acting.failed({ code: 'NOT_PROVEN', path: join(dirname(store.root), file.path), message: `${trouble}; the conversation was put back as it was` })
-      await acting.takeBack(session)
+      run.errors.push({ code: 'NOT_PROVEN', path: join(dirname(store.root), file.path), message: `${trouble}; the conversation was put back as it was` })
+      await run.takeBack(store, session, part)
     }
   } finally {
     sweepStaged(store, staged)

@@ -1,9 +1,10 @@
 import type { Store } from '../../formats/format.js'
-import type { ErrorItem, KeptItem, PlanItem } from '../../model/report.js'
+import type { KeptItem, PlanItem } from '../../model/report.js'
 import type { SessionRef } from '../../model/session.js'
 import type { ReplaceAction } from '../../plan/action.js'
 import { errorItem } from '../../plan/outcome.js'
 import { planUnlinking, stageUnlinking, type UnlinkPlan } from '../repair/unlink.js'
+import type { MigrationRun } from './run.js'
 import { sweepStaged } from './stage.js'
 
 /** Backups that forks share with their source by hard link, and those of them that are left so. */
@@ -46,26 +47,19 @@ export function planLinks(store: Store, sessions: readonly SessionRef[], selecte
 /**
  * Gives each of them a file of its own. The old files stay with the forks: they must not go to the trash, where they would be one
  * more name. A file that cannot be made is an error, and the others go on.
- * @param token hex digits, new for each run
  */
-export async function unlinkAll(
-  store: Store,
-  { plans }: LinkPlan,
-  token: string,
-  apply: (actions: readonly ReplaceAction[]) => Promise<unknown>,
-  errors: ErrorItem[],
-): Promise<void> {
-  const staged = plans.map((_, index) => `unlink-${token}-${String(index)}`)
+export async function unlinkAll(store: Store, { plans }: LinkPlan, run: MigrationRun, { part, storeSessions }: { readonly part: number; readonly storeSessions: number }): Promise<void> {
+  const staged = plans.map((_, index) => `unlink-${run.token}-${String(index)}`)
   try {
     const actions = plans.flatMap((plan, index): ReplaceAction[] => {
       try {
         return [stageUnlinking(store, plan, staged[index] ?? '')]
       } catch (error) {
-        errors.push(errorItem(error, plan.path))
+        run.errors.push(errorItem(error, plan.path))
         return []
       }
     })
-    await apply(actions)
+    await run.apply(store, actions, part, { storeSessions, noTrash: true })
   } finally {
     sweepStaged(store, staged)
   }

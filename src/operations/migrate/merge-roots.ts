@@ -2,22 +2,18 @@ import { join } from 'node:path'
 import type { SessionMerge, Store } from '../../formats/format.js'
 import { statusOf } from '../../fs/identity.js'
 import { insideRoot } from '../../fs/safe-path.js'
-import { durationText } from '../../model/expiry.js'
-import type { ErrorItem, KeptItem, PlanItem, Report } from '../../model/report.js'
-import { ExitCode, worstExit } from '../../model/exit-code.js'
+import { quietReason } from '../../model/expiry.js'
+import type { PlanItem, Report } from '../../model/report.js'
 import type { SessionRef } from '../../model/session.js'
 import type { Action, PlannedItem, ReplaceAction } from '../../plan/action.js'
-import { applyPlan, type ApplyResult } from '../../plan/apply.js'
 import { setFolderTime } from '../../plan/folder-times.js'
 import { errorItem } from '../../plan/outcome.js'
-import { restoreFromTrash } from '../../plan/restore.js'
-import { newRunId, partRunId } from '../../plan/run-id.js'
-import { liveSessions, notLive } from '../removal/live.js'
-import { planFor } from '../removal/removal.js'
+import { liveSessions } from '../removal/live.js'
 import { selectSessions } from '../select.js'
 import { contentsOf, doubtAbout, itemsOf, lookAt, newestFile } from '../session-size.js'
 import type { MigrateContext, MigrateOptions } from './options.js'
 import { firstDifference, resolutionsOf, type Resolutions } from './resolutions.js'
+import { MigrationRun } from './run.js'
 import { stageFile, sweepStaged } from './stage.js'
 
 /**
@@ -44,19 +40,16 @@ class Merge {
   readonly #from: Store
   readonly #options: MigrateOptions
   readonly #context: MigrateContext
-  readonly #runId: string
+  readonly #run: MigrationRun
   readonly #reason: string
-  readonly #kept: KeptItem[] = []
-  readonly #errors: ErrorItem[] = []
   readonly #items: PlanItem[] = []
-  readonly #codes: ExitCode[] = []
 
   constructor(to: Store, from: Store, options: MigrateOptions, context: MigrateContext) {
     this.#to = to
     this.#from = from
     this.#options = options
     this.#context = context
-    this.#runId = newRunId(context.now, context.token.slice(0, 8))
+    this.#run = new MigrationRun(context)
     this.#reason = `merged from ${from.root} into ${to.root}`
   }
 
@@ -83,13 +76,13 @@ class Merge {
       command: 'migrate',
       roots: [this.#to.root, this.#from.root],
       applied,
-      ...(applied && merged > 0 ? { runId: this.#runId } : {}),
-      summary: { sessions, merged, kept: this.#kept.length },
+      ...(applied && merged > 0 ? { runId: this.#run.id } : {}),
+      summary: { sessions, merged, kept: this.#run.kept.length },
       findings: [],
       plan: this.#items,
-      kept: this.#kept,
-      errors: this.#errors,
-      exitCode: worstExit([...this.#codes, this.#errors.length > 0 ? ExitCode.partial : ExitCode.done]),
+      kept: this.#run.kept,
+      errors: this.#run.errors,
+      exitCode: this.#run.exitCode,
     }
   }
 
@@ -98,12 +91,12 @@ class Merge {
     if (merge === undefined) return undefined
     const reason = 'refusal' in merge ? merge.refusal : (this.#reasonToWait(this.#from, ref) ?? this.#reasonToWait(this.#to, ref))
     if ('refusal' in merge || reason !== undefined) {
-      this.#kept.push({ session: ref.id, reason: `it stays in both roots: ${reason ?? ''}` })
+      this.#run.kept.push({ session: ref.id, reason: `it stays in both roots: ${reason ?? ''}` })
       return undefined
     }
     const looked = lookAt(this.#from, contentsOf(this.#from, ref).own)
     if ('error' in looked) {
-      this.#errors.push(looked.error)
+      this.#run.errors.push(looked.error)
       return undefined
     }
     return { ref, merge, expected: resolutionsOf({ ...this.#to, inlineBytes: (_session, name) => bytesOf(merge, name) }, merge.reading), old: itemsOf(looked.planned) }
@@ -116,18 +109,18 @@ class Merge {
     const said = liveSessions(store.live(machine, now)).get(ref.id) ?? doubtAbout(reading)
     if (said !== undefined) return said
     const newest = Math.max(newestFile(store, contentsOf(store, ref).own), reading.lastRecorded ?? 0, reading.lastWritten ?? 0)
-    return now - newest <= quietPeriodMs ? `it changed within the quiet period of ${durationText(quietPeriodMs)}` : undefined
+    return quietReason(newest, now, quietPeriodMs)
   }
 
   async #carryOut(planned: readonly Planned[]): Promise<void> {
     const staged: string[] = []
     try {
       const actions = planned.flatMap((each) => this.#stage(each, staged))
-      const done = new Set((await this.#apply(this.#to, actions, 1)).done.map(({ path }) => path))
+      const done = new Set((await this.#run.apply(this.#to, actions, 1, { storeSessions: 1 })).done.map(({ path }) => path))
       const proven: Planned[] = []
       for (const each of planned) if (await this.#isProven(each, done)) proven.push(each)
       const drops = proven.map(({ ref, old }): Action => ({ kind: 'trash-session', session: ref.id, reason: this.#reason, bytes: 0, items: old }))
-      await this.#apply(this.#from, drops, 2)
+      await this.#run.apply(this.#from, drops, 2, { storeSessions: 1 })
     } finally {
       sweepStaged(this.#to, staged)
     }
@@ -136,12 +129,12 @@ class Merge {
   #stage({ ref, merge }: Planned, staged: string[]): ReplaceAction[] {
     try {
       return merge.files.map((file) => {
-        const name = `merge-${this.#context.token}-${String(staged.length)}`
+        const name = `merge-${this.#run.token}-${String(staged.length)}`
         staged.push(name)
         return stageFile(this.#to, file, { session: ref.id, name, reason: this.#reason })
       })
     } catch (error) {
-      this.#errors.push(errorItem(error, ref.id))
+      this.#run.errors.push(errorItem(error, ref.id))
       return []
     }
   }
@@ -154,8 +147,8 @@ class Merge {
       for (const { path, mtimeNs } of merge.folders.toReversed()) this.#giveTime(path, mtimeNs)
       return true
     }
-    this.#errors.push({ code: 'NOT_PROVEN', path: ref.id, message: `${trouble}; it stays in ${this.#from.root}, and what was published was taken back` })
-    if (published > 0) this.#errors.push(...(await restoreFromTrash(this.#to, partRunId(this.#runId, 1), { session: ref.id })).errors)
+    this.#run.errors.push({ code: 'NOT_PROVEN', path: ref.id, message: `${trouble}; it stays in ${this.#from.root}, and what was published was taken back` })
+    if (published > 0) await this.#run.takeBack(this.#to, ref.id, 1)
     return false
   }
 
@@ -169,16 +162,6 @@ class Merge {
   #troubleWith(ref: SessionRef, merge: SessionMerge, expected: Resolutions): string | undefined {
     const after = resolutionsOf(this.#to, this.#to.read({ id: ref.id, members: [] }, { now: this.#context.now }))
     return merge.check() ?? firstDifference(expected, after, (key) => key)
-  }
-
-  async #apply(store: Store, actions: readonly Action[], part: number): Promise<ApplyResult> {
-    const { now, signal, machine } = this.#context
-    const plan = planFor(store, 'migrate', now, { storeSessions: 1, actions, kept: [] })
-    const result = await applyPlan(plan, { now, runId: partRunId(this.#runId, part), stillAllowed: notLive(store, machine, now), ...(signal === undefined ? {} : { signal }) })
-    this.#kept.push(...result.kept)
-    this.#errors.push(...result.errors)
-    this.#codes.push(result.exitCode)
-    return result
   }
 }
 

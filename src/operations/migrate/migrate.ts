@@ -1,16 +1,12 @@
 import type { Store } from '../../formats/format.js'
-import { ExitCode, worstExit } from '../../model/exit-code.js'
-import { durationText } from '../../model/expiry.js'
+import { quietReason } from '../../model/expiry.js'
 import type { Finding } from '../../model/finding.js'
-import type { ErrorItem, KeptItem, PlanItem, Report } from '../../model/report.js'
+import type { PlanItem, Report } from '../../model/report.js'
 import type { SessionReading, SessionRef } from '../../model/session.js'
 import type { RemoveAction, ReplaceAction } from '../../plan/action.js'
-import { applyPlan, type ApplyResult } from '../../plan/apply.js'
+import type { ApplyResult } from '../../plan/apply.js'
 import { errorItem } from '../../plan/outcome.js'
-import { newRunId, partRunId } from '../../plan/run-id.js'
-import { restoreFromTrash } from '../../plan/restore.js'
-import { liveSessions, notLive } from '../removal/live.js'
-import { planFor } from '../removal/removal.js'
+import { liveSessions } from '../removal/live.js'
 import { selectSessions } from '../select.js'
 import { contentsOf, doubtAbout, itemsOf, lookAt, newestFile } from '../session-size.js'
 import { planConversations, repairConversations } from './conversations.js'
@@ -18,6 +14,7 @@ import { noLinks, planLinks, unlinkAll, type LinkPlan } from './links.js'
 import type { MigrateContext, MigrateOptions } from './options.js'
 import { isOfMoved, itemsFor, type Planned } from './planned.js'
 import { firstDifference, resolutionsOf } from './resolutions.js'
+import { MigrationRun } from './run.js'
 import { stageFile, sweepStaged } from './stage.js'
 import { moveState, planState, type StatePlan } from './states.js'
 
@@ -38,12 +35,9 @@ class Migrate {
   readonly #store: Store
   readonly #options: MigrateOptions
   readonly #context: MigrateContext
-  readonly #runId: string
+  readonly #run: MigrationRun
   readonly #findings: Finding[] = []
-  readonly #kept: KeptItem[] = []
-  readonly #errors: ErrorItem[] = []
   readonly #items: PlanItem[] = []
-  readonly #codes: ExitCode[] = []
   #storeSessions = 0
   /** Sessions of the project that moved, wherever they are by now. */
   #matched = 0
@@ -52,8 +46,7 @@ class Migrate {
     this.#store = store
     this.#options = options
     this.#context = context
-    // Room for the digits of its parts.
-    this.#runId = newRunId(context.now, context.token.slice(0, 8))
+    this.#run = new MigrationRun(context)
   }
 
   async run(): Promise<Report> {
@@ -79,17 +72,12 @@ class Migrate {
     const talks = planConversations(this.#store, this.#options, this.#context.now)
     this.#items.push(...talks.items)
     this.#findings.push(...talks.findings)
-    this.#kept.push(...talks.kept)
+    this.#run.kept.push(...talks.kept)
     if (this.#options.apply === true) {
       for (const state of states) this.#writeState(state)
       if (planned.length > 0) await this.#carryOut(planned)
-      if (links.plans.length > 0) await unlinkAll(this.#store, links, this.#context.token, (actions) => this.#apply(actions, 3, true), this.#errors)
-      await repairConversations(this.#store, talks.repairs, {
-        token: this.#context.token,
-        apply: (actions) => this.#apply(actions, 4),
-        takeBack: (session) => this.#takeBack(session, 4),
-        failed: (error) => { this.#errors.push(error) },
-      })
+      if (links.plans.length > 0) await unlinkAll(this.#store, links, this.#run, { part: 3, storeSessions: this.#storeSessions })
+      await repairConversations(this.#store, talks.repairs, this.#run, { part: 4, storeSessions: this.#storeSessions })
     }
     return this.#report({ sessions: selected.length, states: states.length, migrations: planned.length, linked: links.plans.length, conversations: talks.repairs.length })
   }
@@ -101,14 +89,14 @@ class Migrate {
     if (move !== undefined && (migration !== undefined || isOfMoved(reading, move))) this.#matched += 1
     if (migration === undefined) return undefined
     if ('refusal' in migration) {
-      this.#kept.push({ session: ref.id, reason: migration.refusal })
+      this.#run.kept.push({ session: ref.id, reason: migration.refusal })
       return undefined
     }
     this.#findings.push(...(migration.findings ?? []))
     if (migration.files.length === 0 && migration.drop.length === 0) return undefined
     const reason = this.#reasonToKeep(ref, reading, live)
     if (reason !== undefined) {
-      this.#kept.push({ session: ref.id, reason: `${migration.reason}, but left alone: ${reason}` })
+      this.#run.kept.push({ session: ref.id, reason: `${migration.reason}, but left alone: ${reason}` })
       return undefined
     }
     return { ref, migration, before: resolutionsOf(this.#store, reading) }
@@ -119,14 +107,14 @@ class Migrate {
     if (said !== undefined) return said
     const { quietPeriodMs } = this.#options
     const newest = Math.max(newestFile(this.#store, contentsOf(this.#store, ref).own), reading.lastRecorded ?? 0)
-    return this.#context.now - newest <= quietPeriodMs ? `it changed within the quiet period of ${durationText(quietPeriodMs)}` : undefined
+    return quietReason(newest, this.#context.now, quietPeriodMs)
   }
 
   #planLinks(sessions: readonly SessionRef[], selected: readonly SessionRef[], live: ReadonlyMap<string, string>): LinkPlan {
     if (this.#options.move !== undefined) return noLinks
     const read = (ref: SessionRef): SessionReading => this.#store.read(ref, { now: this.#context.now, history: false })
     const links = planLinks(this.#store, sessions, new Set(selected.map(({ id }) => id)), (ref) => this.#reasonToKeep(ref, read(ref), live))
-    this.#kept.push(...links.kept)
+    this.#run.kept.push(...links.kept)
     return links
   }
 
@@ -134,7 +122,7 @@ class Migrate {
     try {
       state.write()
     } catch (error) {
-      this.#errors.push(errorItem(error, state.item.path))
+      this.#run.errors.push(errorItem(error, state.item.path))
     }
   }
 
@@ -156,13 +144,13 @@ class Migrate {
       const own: ReplaceAction[] = []
       try {
         for (const file of migration.files) {
-          const name = `migrate-${this.#context.token}-${String(staged.length)}`
+          const name = `migrate-${this.#run.token}-${String(staged.length)}`
           staged.push(name)
           own.push(stageFile(this.#store, file, { session: ref.id, name, reason: migration.reason }))
         }
         actions.push(...own)
       } catch (error) {
-        this.#errors.push(errorItem(error, ref.id))
+        this.#run.errors.push(errorItem(error, ref.id))
       }
     }
     return this.#apply(actions, 1)
@@ -175,7 +163,7 @@ class Migrate {
     for (const each of planned) {
       const published = each.migration.files.filter(({ path }) => done.has(path)).length
       if (published === each.migration.files.length) whole.push(each)
-      else if (published > 0) await this.#takeBack(each.ref.id)
+      else if (published > 0) await this.#run.takeBack(this.#store, each.ref.id, 1)
     }
     return whole
   }
@@ -194,8 +182,8 @@ class Migrate {
         if (this.#options.move !== undefined) moveState(this.#store, each.ref.id, this.#options.move)
       } else {
         const message = `session ${each.ref.id} would not be what it was: ${difference}; the new files were taken back`
-        this.#errors.push({ code: 'NOT_PROVEN', path: each.migration.files[0]?.path ?? each.ref.id, message })
-        await this.#takeBack(each.ref.id)
+        this.#run.errors.push({ code: 'NOT_PROVEN', path: each.migration.files[0]?.path ?? each.ref.id, message })
+        await this.#run.takeBack(this.#store, each.ref.id, 1)
       }
     }
     return proven
@@ -205,7 +193,7 @@ class Migrate {
     const actions = proven.flatMap(({ ref, migration }): RemoveAction[] => {
       const looked = lookAt(this.#store, migration.drop)
       if ('error' in looked) {
-        this.#errors.push(looked.error)
+        this.#run.errors.push(looked.error)
         return []
       }
       if (looked.planned.length === 0) return []
@@ -215,25 +203,8 @@ class Migrate {
     await this.#apply(actions, 2)
   }
 
-  async #apply(actions: readonly (ReplaceAction | RemoveAction)[], part: number, noTrash = false): Promise<ApplyResult> {
-    const { now, signal, machine } = this.#context
-    const plan = planFor(this.#store, 'migrate', now, { storeSessions: this.#storeSessions, actions, kept: [] })
-    const result = await applyPlan(plan, {
-      now,
-      runId: partRunId(this.#runId, part),
-      noTrash,
-      stillAllowed: notLive(this.#store, machine, now),
-      ...(signal === undefined ? {} : { signal }),
-    })
-    this.#kept.push(...result.kept)
-    this.#errors.push(...result.errors)
-    this.#codes.push(result.exitCode)
-    return result
-  }
-
-  async #takeBack(session: string, part = 1): Promise<void> {
-    const result = await restoreFromTrash(this.#store, partRunId(this.#runId, part), { session })
-    this.#errors.push(...result.errors)
+  #apply(actions: readonly (ReplaceAction | RemoveAction)[], part: number): Promise<ApplyResult> {
+    return this.#run.apply(this.#store, actions, part, { storeSessions: this.#storeSessions })
   }
 
   #report(counts: Readonly<Record<'sessions' | 'states' | 'migrations' | 'linked' | 'conversations', number>>): Report {
@@ -243,18 +214,18 @@ class Migrate {
       command: 'migrate',
       roots: [this.#store.root],
       applied,
-      ...(applied && counts.migrations + counts.linked + conversations > 0 ? { runId: this.#runId } : {}),
+      ...(applied && counts.migrations + counts.linked + conversations > 0 ? { runId: this.#run.id } : {}),
       summary: {
         ...others,
         ...(this.#store.conversationRepairs === undefined ? {} : { conversations }),
         ...(this.#options.move === undefined ? {} : { matched: this.#matched }),
-        kept: this.#kept.length,
+        kept: this.#run.kept.length,
       },
       findings: this.#findings,
       plan: this.#items,
-      kept: this.#kept,
-      errors: this.#errors,
-      exitCode: worstExit([...this.#codes, this.#errors.length > 0 ? ExitCode.partial : ExitCode.done]),
+      kept: this.#run.kept,
+      errors: this.#run.errors,
+      exitCode: this.#run.exitCode,
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Store } from '../../formats/format.js'
 import { LockedError, NoMatchError } from '../../model/errors.js'
-import { durationText } from '../../model/expiry.js'
+import { quietReason } from '../../model/expiry.js'
 import { finding, type Finding } from '../../model/finding.js'
 import type { ErrorItem, Json, KeptItem } from '../../model/report.js'
 import { lastActivity } from '../../model/retention.js'
@@ -121,8 +121,7 @@ export class PurgePlanner {
 
   #quiet(at: number | undefined): string | undefined {
     const { quietPeriodMs } = this.#options
-    if (quietPeriodMs <= 0 || at === undefined || this.#context.now - at > quietPeriodMs) return undefined
-    return `it changed within the quiet period of ${durationText(quietPeriodMs)}`
+    return quietPeriodMs <= 0 || at === undefined ? undefined : quietReason(at, this.#context.now, quietPeriodMs)
   }
 
   #ruleOf(folder: string): MatchRule | 'near' | undefined {

@@ -3,7 +3,7 @@ import type { SyncFileSystem } from '../../fs/flush.js'
 import type { BackupRecord } from '../../model/backup.js'
 import { UsageError } from '../../model/errors.js'
 import { ExitCode } from '../../model/exit-code.js'
-import { durationText } from '../../model/expiry.js'
+import { quietReason } from '../../model/expiry.js'
 import { finding, type Finding } from '../../model/finding.js'
 import type { Checkpoint, History } from '../../model/history.js'
 import type { ErrorItem, KeptItem, PlanItem, Report } from '../../model/report.js'
@@ -119,7 +119,7 @@ class JournalRepair {
     if (said !== undefined) return said
     const quietMs = this.#options.quietMs ?? defaultQuietMs
     const newest = Math.max(contentsOf(this.#store, session).backup ?? 0, reading.lastWritten ?? 0)
-    return now - newest <= quietMs ? `it changed within the quiet period of ${durationText(quietMs)}` : undefined
+    return quietReason(newest, now, quietMs)
   }
 
   #journal(session: SessionRef, reading: SessionReading, journal: InterruptedRestore): void {
