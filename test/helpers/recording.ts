@@ -5,14 +5,17 @@ import type { Store } from '../../src/formats/format.js'
 import { openPiCandyUndo } from '../../src/formats/pi-candy-undo/index.js'
 import { parseState, type State } from '../../src/formats/pi-candy-undo/state.js'
 import { thisMachine } from '../../src/fs/machine.js'
+import type { Finding } from '../../src/model/finding.js'
 import { findCheckpoint } from '../../src/model/resolve.js'
 import type { SessionReading, SessionRef } from '../../src/model/session.js'
 import { applyRestore, type RestoreResult } from '../../src/operations/restore/apply.js'
 import { planRestore } from '../../src/operations/restore/plan.js'
+import { verify } from '../../src/operations/verify/verify.js'
 import type { Recorder } from '../../src/recorder/api.js'
 import { openRecorder } from '../../src/recorder/recorder.js'
 import type { RecorderOptions } from '../../src/recorder/options.js'
 import { TestClock } from './identity.js'
+import { machineWith } from './removal.js'
 import { temporaryFolder } from './temp.js'
 
 /** Options of a recorder that a test may set. */
@@ -96,6 +99,12 @@ export class Recording {
   /** Now, in milliseconds since 1970, with the clock standing. */
   get now(): number {
     return Date.parse(this.#clock.iso)
+  }
+
+  /** What verify finds in the store. */
+  async findings(): Promise<readonly Finding[]> {
+    const report = await verify([this.store().store], {}, { now: Date.now(), machine: machineWith(), random: () => 0, threads: 0 })
+    return report.findings
   }
 
   /** Takes the files back to what a word names. */

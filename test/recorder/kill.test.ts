@@ -1,8 +1,6 @@
 import pLimit from 'p-limit'
 import { describe, expect, it } from 'vitest'
-import { verify } from '../../src/operations/verify/verify.js'
 import { startRecording, type Recording } from '../helpers/recording.js'
-import { machineWith } from '../helpers/removal.js'
 import { recordAndDie, type DyingAct } from './dying.js'
 
 /** Every how many acts on the disk a recorder is killed. `REWIND_ADMIN_KILLS=200` is the long run. */
@@ -21,9 +19,7 @@ async function prepared(): Promise<Recording> {
 }
 
 async function errorsOf(recording: Recording): Promise<readonly string[]> {
-  const { store } = recording.store()
-  const { findings } = await verify([store], {}, { now: Date.now(), machine: machineWith() } as never)
-  return findings.filter(({ severity }) => severity === 'error').map(({ id }) => id)
+  return (await recording.findings()).filter(({ severity }) => severity === 'error').map(({ id }) => id)
 }
 
 describe.each<Omit<DyingAct, 'at'>>([{ act: 'beginTurn', argument: 'm3' }, { act: 'beforeEdit', argument: 'g' }])('killed at any act of $act', ({ act, argument }) => {

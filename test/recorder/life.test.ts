@@ -7,7 +7,6 @@ import { findCheckpoint, resolve } from '../../src/model/resolve.js'
 import { planCap } from '../../src/operations/cap.js'
 import { fork } from '../../src/operations/fork/fork.js'
 import { redo, rewind } from '../../src/operations/rewind.js'
-import { verify } from '../../src/operations/verify/verify.js'
 import { Recording } from '../helpers/recording.js'
 import { carry, dayMs, machineWith } from '../helpers/removal.js'
 import { temporaryFolder } from '../helpers/temp.js'
@@ -132,9 +131,7 @@ class Life {
   /** Every message gives the bytes that were there, whatever happened since; verify has no error. */
   async check(): Promise<void> {
     for (const { recording, model } of [...this.left, this]) checkResolved(recording, model)
-    const { store } = this.recording.store()
-    const report = await verify([store], {}, { now: Date.now(), machine: machineWith() } as never)
-    expect(report.findings.filter(({ severity }) => severity === 'error')).toEqual([])
+    expect((await this.recording.findings()).filter(({ severity }) => severity === 'error')).toEqual([])
   }
 
   async #crash({ act, at }: Extract<Step, { kind: 'crash' }>): Promise<void> {

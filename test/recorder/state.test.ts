@@ -4,9 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { NewerFormatError } from '../../src/model/errors.js'
 import { lockStore } from '../../src/plan/sidecar.js'
 import { thisMachine } from '../../src/fs/machine.js'
-import { verify } from '../../src/operations/verify/verify.js'
 import { Recording, startRecording } from '../helpers/recording.js'
-import { machineWith } from '../helpers/removal.js'
 import { temporaryFolder } from '../helpers/temp.js'
 import { snapshotTree } from '../helpers/tree.js'
 
@@ -21,9 +19,7 @@ async function begun(): Promise<Recording> {
 }
 
 async function findingsOf(recording: Recording): Promise<readonly string[]> {
-  const { store } = recording.store()
-  const report = await verify([store], {}, { now: Date.now(), machine: machineWith() } as never)
-  return report.findings.map(({ id }) => id)
+  return (await recording.findings()).map(({ id }) => id)
 }
 
 describe('the state', () => {
