@@ -2,6 +2,7 @@ import type { Options } from 'yargs'
 import type { CommandEntry } from './commands/table.js'
 import { sessionPositions } from './completion-words.js'
 import { globalOptions } from './globals.js'
+import { shellQuoted } from '../model/shell-word.js'
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 
@@ -81,7 +82,7 @@ complete -o default -F _rewind_admin rewind-admin
 
 function zshScript(commands: readonly DescribedCommand[]): string {
   const describe = (items: readonly Word[]): string =>
-    items.map((item) => zshQuote(`${item.word.replaceAll(':', '\\:')}:${item.describe}`)).join(' ')
+    items.map((item) => shellQuoted(`${item.word.replaceAll(':', '\\:')}:${item.describe}`)).join(' ')
   const cases = commands.map(
     ({ word, options, words }) =>
       `    ${word}) items=(${describe([...words.map((name) => ({ word: name, describe: '' })), ...options])}) ;;`,
@@ -156,10 +157,6 @@ function valueCases(commands: readonly DescribedCommand[], line: (command: strin
 function pathOptions(commands: readonly DescribedCommand[]): string[] {
   const open = commands.flatMap(({ options }) => options.filter(({ flag, values }) => !flag && values.length === 0))
   return [...new Set(open.map(({ word }) => word))]
-}
-
-function zshQuote(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`
 }
 
 function fishQuote(text: string): string {

@@ -1,5 +1,6 @@
 import { dirname, join, relative } from 'node:path'
 
+import { userSettings } from '../formats/claude-code/layout.js'
 import type { Machine, Store, Surroundings } from '../formats/format.js'
 import { systemErrorCode } from '../model/errors.js'
 import { ExitCode } from '../model/exit-code.js'
@@ -32,8 +33,7 @@ export interface DoctorInput {
 export function doctor(input: DoctorInput): Report {
   const findings: Finding[] = []
   const rows = input.stores.map((store) => examine(store, input, findings))
-  const { home, env } = input.around
-  findings.push(...lostHooks(join(env.CLAUDE_CONFIG_DIR ?? join(home, '.claude'), 'settings.json')))
+  findings.push(...lostHooks(userSettings(input.around)))
   const hasErrors = findings.some(({ severity }) => severity === 'error')
   return {
     command: 'doctor',

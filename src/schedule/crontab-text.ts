@@ -1,5 +1,6 @@
 import { UsageError } from '../model/errors.js'
 import { labelOf, type ScheduledEntry } from './entry.js'
+import { shellQuoted } from '../model/shell-word.js'
 
 const begin = '# BEGIN rewind-admin schedule'
 const end = '# END rewind-admin schedule'
@@ -56,7 +57,7 @@ export function cronLine({ calendar, command, environment, job }: ScheduledEntry
 }
 
 function quoted(word: string): string {
-  return /^[A-Za-z0-9_/.,:=@+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+  return /^[A-Za-z0-9_/.,:=@+-]+$/.test(word) ? word : shellQuoted(word)
 }
 
 function isOurs(line: string): boolean {

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { userSettings } from '../../formats/claude-code/layout.js'
 import { formats } from '../../formats/registry.js'
 import { UsageError } from '../../model/errors.js'
+import { shellQuoted } from '../../model/shell-word.js'
 import type { Report } from '../../model/report.js'
 import type { HookEntry } from '../../operations/hook/entries.js'
 import { hookStatus, installHooks, removeHooks } from '../../operations/hook/install.js'
@@ -48,9 +50,9 @@ export const command = defineCommand({
   },
 })
 
-function settingsFiles({ env, home, cwd }: CommandContext): { readonly user: string; readonly project: string } {
-  const folder = env.CLAUDE_CONFIG_DIR
-  return { user: join(folder === undefined || folder === '' ? join(home, '.claude') : folder, 'settings.json'), project: join(cwd, '.claude', 'settings.local.json') }
+function settingsFiles(context: CommandContext): { readonly user: string; readonly project: string } {
+  const { cwd } = context
+  return { user: userSettings(context), project: join(cwd, '.claude', 'settings.local.json') }
 }
 
 function entries(context: CommandContext, options: Readonly<Record<string, unknown>>): HookEntry[] {
@@ -62,7 +64,7 @@ function entries(context: CommandContext, options: Readonly<Record<string, unkno
   if (root !== undefined && other !== undefined) throw new UsageError(`${root} is a store of ${other.id}; what is recorded needs a folder of its own`)
   const named: [string, unknown][] = [['root', root], ['log-file', globals.logFile], ...given]
   const words = named.flatMap(([name, value]) => wordsOf(name, value))
-  const command = [process.execPath, ownScript(), 'hook', 'claude-code', ...words].map((each) => (/^[a-z-]+$/.test(each) ? each : quoted(each))).join(' ')
+  const command = [process.execPath, ownScript(), 'hook', 'claude-code', ...words].map((each) => (/^[a-z-]+$/.test(each) ? each : shellQuoted(each))).join(' ')
   return events.map((each) => ({ ...each, command, timeout: Math.ceil(timeLimit / 1000) + patience }))
 }
 
@@ -70,11 +72,6 @@ function wordsOf(name: string, value: unknown): string[] {
   if (value === undefined || value === false) return []
   if (value === true) return [`--${name}`]
   return (Array.isArray(value) ? value : [value]).flatMap((each) => [`--${name}`, String(each)])
-}
-
-/** One word for a shell, whatever is in it. */
-function quoted(word: string): string {
-  return `'${word.replaceAll("'", String.raw`'\''`)}'`
 }
 
 function changeText({ summary, extra, applied }: Report): string {

@@ -11,6 +11,7 @@ import { bytesText, countText } from '../text/units.js'
 import { narrowTo, openWorkplace, sessionProgress, verifyThreads } from '../workplace.js'
 import { defineCommand, formatOption } from './command.js'
 import { filePath, projectPath } from './paths.js'
+import { shellQuoted } from '../../model/shell-word.js'
 
 const severities = ['error', 'warn', 'info', 'ignore'] as const satisfies readonly Severity[]
 
@@ -67,7 +68,7 @@ export const command = defineCommand({
 
 /** A command line for the same stores as this one. */
 function withRoots(line: string, roots: readonly string[]): string {
-  return [line, ...roots.map((root) => `--root '${root.replaceAll("'", String.raw`'\''`)}'`)].join(' ')
+  return [line, ...roots.map((root) => `--root ${shellQuoted(root)}`)].join(' ')
 }
 
 function closingText(summary: Readonly<Record<string, unknown>>): string {

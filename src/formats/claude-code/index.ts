@@ -14,7 +14,7 @@ import { forkTranscript } from './fork-lines.js'
 import { readGates } from './gates.js'
 import { readHead } from './head.js'
 import { takeInventory } from './inventory.js'
-import { backupFolderOf, historyFolder, projectsFolder } from './layout.js'
+import { backupFolderOf, dataFolder, historyFolder, projectsFolder } from './layout.js'
 import { mendTranscript } from './mend.js'
 import { readMessages } from './messages.js'
 import { planMove } from './move.js'
@@ -31,10 +31,7 @@ const testedClient = '2.1.332'
 export const claudeCode: Format = {
   id: 'claude-code',
 
-  places({ home, env }) {
-    const configured = env.CLAUDE_CONFIG_DIR
-    return [configured === undefined || configured === '' ? join(home, '.claude') : configured]
-  },
+  places: (around) => [dataFolder(around)],
 
   detect(root) {
     return [projectsFolder, historyFolder].some((name) => isFolder(join(root, name))) && !isQwenCode(root)

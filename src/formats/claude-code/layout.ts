@@ -1,4 +1,21 @@
+import { join } from 'node:path'
 import { isUuid } from '../../model/names.js'
+
+interface Around {
+  readonly home: string
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** The client's data folder: `$CLAUDE_CONFIG_DIR`, else `~/.claude` (formats/claude-code section 1). */
+export function dataFolder({ home, env }: Around): string {
+  const configured = env.CLAUDE_CONFIG_DIR
+  return configured === undefined || configured === '' ? join(home, '.claude') : configured
+}
+
+/** The settings of the user, which are in it. */
+export function userSettings(around: Around): string {
+  return join(dataFolder(around), 'settings.json')
+}
 
 /** Folders of the root that hold per-session state (formats/claude-code section 1). */
 export const projectsFolder = 'projects'
